@@ -52,19 +52,19 @@ def rhat_of_topics(conditional, masses):
     return np.sqrt(np.maximum(1.0 + apart, 0.0))
 
 
-def judgements(levels, evidence):
+def judgements(log_probabilities, evidence):
     """Yield the judgements of draws of topics.
 
-    `levels` are the mean log probabilities of a token, (n_chains, n_draws). `evidence` has
-    "topics_rhat", the largest R-hat of a topic, and for chains with a centre "anchor_error", the
-    error of the expected counts there. With "one_pass" the draws of a chain are those of φ given
-    one z, so that chains differ more than draws do.
+    `log_probabilities` are means over tokens, (n_chains, n_draws). `evidence` has "topics_rhat",
+    the largest R-hat of a topic, and for chains with a centre "anchor_error", the error of the
+    expected counts there. With "one_pass" the draws of a chain are those of φ given one z, so that
+    chains differ more than draws do.
     """
     limit, remedy = LIMIT, APART
     if "one_pass" in evidence:
         limit, remedy = STREAM_LIMIT, STREAM_APART
     else:
-        yield _of_levels(levels)
+        yield _of_log_probabilities(log_probabilities)
     rhat = evidence.get("topics_rhat", np.nan)
     text = f"{rhat:.2f} of the topic of which chains differ most"
     yield Judgement("R-hat of topics", text, rhat, limit, limit, remedy)
@@ -74,22 +74,23 @@ def judgements(levels, evidence):
         yield Judgement("centre", text, error, limit, limit, CENTRE)
 
 
-def _of_levels(levels):
+def _of_log_probabilities(log_probabilities):
     """Judge the mean log probabilities of a token, (n_chains, n_draws), and return the `Judgement`.
 
     R-hat and the effective sample size have their usual limits. With few draws of each chain they
     exceed these by chance, so that the F test of the means of chains must reject as well; with
     fewer than `LEAST_DRAWS` draws there is only this test.
     """
-    name, total, S = "probability of a token", levels.size, levels.shape[1]
+    name, total, S = "probability of a token", log_probabilities.size, log_probabilities.shape[1]
     text, bound, excess = "", "", np.inf
     if S >= LEAST_DRAWS:
-        rhat, ess = float(convergence.rhat(levels)), float(convergence.ess_bulk(levels))
+        rhat = float(convergence.rhat(log_probabilities))
+        ess = float(convergence.ess_bulk(log_probabilities))
         text = f"R-hat {rhat:.2f}, and an effective sample size of {ess:.0f} of {total} draws"
         bound = f"{RHAT}, and {ESS_SHARE * total:.0f}"
         excess = max(rhat / RHAT, ESS_SHARE * total / ess)
     if S < FEW_DRAWS:
-        p = _probability_of_chance(levels)
+        p = _probability_of_chance(log_probabilities)
         by_test = np.log(np.maximum(p, np.finfo(float).tiny)) / np.log(BY_CHANCE)
         if S < LEAST_DRAWS:
             text = f"means of chains differ with p = {p:.2g} by the F test of few draws"
@@ -98,8 +99,8 @@ def _of_levels(levels):
     return Judgement(name, text, float(excess), 1.0, bound, APART)
 
 
-def _probability_of_chance(levels):
+def _probability_of_chance(log_probabilities):
     """p-value of the F test that all chains have one mean; NaN if it cannot be computed."""
-    if min(levels.shape) < 2 or not np.ptp(levels):
+    if min(log_probabilities.shape) < 2 or not np.ptp(log_probabilities):
         return np.nan
-    return float(stats.f_oneway(*levels).pvalue)
+    return float(stats.f_oneway(*log_probabilities).pvalue)

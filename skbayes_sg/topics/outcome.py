@@ -11,7 +11,7 @@ from .fold_in import word_rows
 from .mixes import mixes_of
 from .topic_posterior import TopicPosterior
 
-__all__ = ["TopicOutcome", "fitted_attributes", "gather", "probe_of"]
+__all__ = ["TopicOutcome", "fitted_attributes", "outcome_of", "probe_of"]
 
 PROBE = 100  # largest number of documents whose token probabilities are traced
 
@@ -43,23 +43,23 @@ def log_likelihood(corpus, topics, alpha, n_jobs=None):
     return float(corpus.counts @ np.log(np.maximum(p, tiny)) / (corpus.counts.sum() or 1.0))
 
 
-def gather(chains, n_draws, request, probe, origin):
+def outcome_of(chains, n_draws, request, probe, origin):
     """Return the `TopicOutcome` of the first `n_draws` draws of each chain."""
     concentrations = np.array([chain.draws.masses[:n_draws] for chain in chains])
     topics = np.array([chain.draws.topics[:n_draws] for chain in chains])
     C, S, K, V = topics.shape
     prior, n_jobs = request.prior, request.n_jobs
-    levels = np.array(
+    log_probabilities = np.array(
         [[log_likelihood(probe, phi, prior.alpha, n_jobs) for phi in own] for own in topics]
     )
     masses = concentrations.sum(axis=3)
     conditional = concentrations / masses[..., None]
     share = np.maximum(masses - V * prior.beta, 0.0)
     share /= share.sum(axis=2, keepdims=True)
-    flat = [topics.reshape(C, S, K * V), share, levels[..., None]]
+    flat = [topics.reshape(C, S, K * V), share, log_probabilities[..., None]]
     flat = np.concatenate(flat, axis=2, dtype=np.float64)
     posterior = TopicPosterior(flat, K, request.words, aligned=False, origin=origin)
-    orders, reference = alignment(conditional, int(levels.mean(axis=1).argmax()))
+    orders, reference = alignment(conditional, int(log_probabilities.mean(axis=1).argmax()))
     conditional = np.take_along_axis(conditional, orders[..., None], 2)
     masses = np.take_along_axis(masses, orders, 2)
     distances = [topic_distances(phi, reference) for own in conditional for phi in own]
@@ -71,7 +71,7 @@ def gather(chains, n_draws, request, probe, origin):
         predictive=_predictive(chains, orders, conditional),
         masses=masses,
         distances=np.mean(distances, axis=0),
-        diagnostics=evidence | _diagnostics(levels, distances),
+        diagnostics=evidence | _diagnostics(log_probabilities, distances),
     )
 
 
@@ -90,12 +90,12 @@ def _predictive(chains, orders, conditional):
     return topics
 
 
-def _diagnostics(levels, distances):
+def _diagnostics(log_probabilities, distances):
     return {
-        "max_rhat": float(convergence.rhat(levels)),
-        "min_ess": float(convergence.ess_bulk(levels)),
+        "max_rhat": float(convergence.rhat(log_probabilities)),
+        "min_ess": float(convergence.ess_bulk(log_probabilities)),
         "topic_distance": float(np.mean(distances)),
-        "log_likelihood": float(levels.mean()),
+        "log_likelihood": float(log_probabilities.mean()),
     }
 
 

@@ -13,7 +13,7 @@ from ..schedules import Constant
 from .collapsed_gibbs import word_topics
 from .corpus import as_tokens
 from .gibbs_chains import DrawPlan, new_gibbs_chains, run_chains
-from .outcome import gather, probe_of
+from .outcome import outcome_of, probe_of
 from .stochastic_chains import StochasticChain, TopicPieces, find_centre, new_state
 
 __all__ = ["GIBBS_PLAN", "gibbs_start", "sample_topics"]
@@ -21,10 +21,10 @@ __all__ = ["GIBBS_PLAN", "gibbs_start", "sample_topics"]
 GIBBS_TOKENS = 20_000_000  # largest number of tokens for which "auto" is Gibbs sampling
 BATCH = 100  # automatic number of documents of a batch
 # Automatic number with "saga": its batches cause no noise, and words move less often.
-REMEMBERED_BATCH = 500
+SAGA_BATCH = 500
 START_DOCUMENTS = 2000  # documents on which chains with stochastic gradients start
 # Automatic step sizes as h D/n: with a memory of the topics of all tokens ("saga"), and without.
-REMEMBERED, FORGOTTEN = 5.0, 0.3
+SAGA_RATE, BATCH_RATE = 5.0, 0.3
 GIBBS_PLAN = DrawPlan(n_warmup=50, thin=10, n_draws=5)  # default plan for many tokens
 # With fewer tokens, draws are further apart: by as many sweeps as visit DRAW_VISITS tokens, but
 # only up to MOST_THIN sweeps, and up to MOST_SWEEPS for all draws of a chain.
@@ -64,7 +64,7 @@ def sample_topics(corpus, request, progress):
         run = stochastic_run(corpus, tokens, request, sampler, gradient)
 
     def outcome(chains, done):
-        return gather(chains, done, request, probe, run.chosen)
+        return outcome_of(chains, done, request, probe, run.chosen)
 
     def watch(chains, done):
         return progress(lambda: (outcome(chains, done),), done / run.plan.n_draws)
@@ -88,7 +88,7 @@ def resolve(n_tokens, request):
     return sampler, request.gradient or ("saga" if few else "minibatch")
 
 
-def choice(sampler, gradient, batch_size, step_size, thin):
+def settings_used(sampler, gradient, batch_size, step_size, thin):
     """Return a dict of the settings that are used, with what every "auto" became."""
     names = "sampler", "gradient", "batch_size", "step_size", "thin"
     return dict(zip(names, (sampler, gradient, batch_size, step_size, thin), strict=True))
@@ -110,7 +110,7 @@ def gibbs_run(corpus, tokens, request):
     plan = plan_of(request, gibbs_plan(len(tokens.words), request.n_draws))
     _tell_price(len(tokens.words) * plan.n_steps, request)
     chains = new_gibbs_chains(tokens, request.prior, corpus.n_words, request.n_chains, request.seed)
-    chosen = choice("gibbs", "none", corpus.n_documents, np.nan, plan.thin)
+    chosen = settings_used("gibbs", "none", corpus.n_documents, np.nan, plan.thin)
     return Run(chains, (tokens, request.prior, plan), plan, chosen)
 
 
@@ -120,7 +120,7 @@ def stochastic_run(corpus, tokens, request, sampler, gradient):
     The chains start from Gibbs sweeps over some of the documents.
     """
     prior, D = request.prior, corpus.n_documents
-    usual = REMEMBERED_BATCH if gradient == "saga" else BATCH
+    usual = SAGA_BATCH if gradient == "saga" else BATCH
     n = min(usual if request.batch_size is None else request.batch_size, D)
     plan = plan_of(request, _steps_plan(-(-D // n), gradient, request.n_draws))
     _warn_of_mirrors(sampler, prior.beta)
@@ -136,7 +136,7 @@ def stochastic_run(corpus, tokens, request, sampler, gradient):
         work = partial(find_centre, tokens=tokens, prior=prior, pieces=pieces)
         chains = in_workers(work, chains, request.n_jobs)
     step_size = float(schedule(np.array([plan.n_warmup]))[0])
-    chosen = choice(sampler, gradient, n, step_size, plan.thin)
+    chosen = settings_used(sampler, gradient, n, step_size, plan.thin)
     return Run(chains, (tokens, prior, pieces, plan), plan, chosen)
 
 
@@ -192,7 +192,7 @@ def _schedule(sampler, gradient, share, heaviest):
     """
     if sampler == "sgld":
         return Constant(min(share, 1.0 / heaviest))
-    return Constant((REMEMBERED if gradient == "saga" else FORGOTTEN) * share)
+    return Constant((SAGA_RATE if gradient == "saga" else BATCH_RATE) * share)
 
 
 def _warn_of_mirrors(sampler, beta):

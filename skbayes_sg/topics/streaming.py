@@ -18,11 +18,11 @@ from ..schedules import Constant
 from .collapsed_gibbs import word_topics
 from .corpus import Corpus, as_tokens, joined
 from .gibbs_chains import DrawPlan, TopicDraws, dirichlet, run_chains
-from .outcome import gather, probe_of
-from .sampling import BATCH, REMEMBERED, choice, gibbs_start
+from .outcome import outcome_of, probe_of
+from .sampling import BATCH, SAGA_RATE, gibbs_start, settings_used
 from .stochastic_chains import StochasticChain, TopicPieces, new_state
 
-__all__ = ["Stream", "absorb", "check_stream", "choices", "summarised"]
+__all__ = ["Stream", "absorb", "check_stream", "settings_of_stream", "summarised"]
 
 BUFFER = 5000  # number of first documents that are kept
 GROWTH = 1.25  # factor by which the buffer grows before it is sampled again
@@ -109,7 +109,7 @@ def _passed(stream, corpus, request):
     """Return the stream after documents that are used once, in steps of batches."""
     tokens, prior, D = as_tokens(corpus), request.prior, corpus.n_documents
     n, n_seen = min(BATCH if request.batch_size is None else request.batch_size, D), stream.n_seen
-    schedule = request.schedule or Constant(REMEMBERED * n / (n_seen + D))
+    schedule = request.schedule or Constant(SAGA_RATE * n / (n_seen + D))
     done = stream.n_steps
     pieces = TopicPieces("cir", "saga", n, lambda t: schedule(t + done), one_pass=True)
     chains, plan = [], DrawPlan(-(-D // n), 1, 0)
@@ -127,16 +127,16 @@ def _passed(stream, corpus, request):
     return replace(stream, counts=counts, theta=theta, n_seen=n_seen + D, n_steps=n_steps)
 
 
-def choices(stream, request):
+def settings_of_stream(stream, request):
     """Return a dict of the settings of the last steps, with what every "auto" became."""
     n = BATCH if request.batch_size is None else request.batch_size
-    schedule = request.schedule or Constant(REMEMBERED * n / stream.n_seen)
-    return choice("cir", "saga", n, float(schedule(np.array([stream.n_steps]))[0]), thin=1)
+    schedule = request.schedule or Constant(SAGA_RATE * n / stream.n_seen)
+    return settings_used("cir", "saga", n, float(schedule(np.array([stream.n_steps]))[0]), thin=1)
 
 
 @dataclass
 class _Drawn:
-    """The draws of a chain, in the form that `gather` reads."""
+    """The draws of a chain, in the form that `outcome_of` reads."""
 
     draws: object
 
@@ -153,7 +153,7 @@ def summarised(stream, corpus, request, chosen):
         drawn = [dirichlet(masses, rng) for _ in range(request.n_draws)]
         none = [None] * request.n_draws
         chains.append(_Drawn(TopicDraws(drawn, [masses] * request.n_draws, none)))
-    outcome = gather(chains, request.n_draws, request, probe_of(corpus), chosen)
+    outcome = outcome_of(chains, request.n_draws, request, probe_of(corpus), chosen)
     outcome.posterior.evidence["one_pass"] = 1.0
     first = outcome.conditional[:, :1]
     return replace(outcome, conditional=first, predictive=first, masses=outcome.masses[:, :1])
