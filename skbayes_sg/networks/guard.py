@@ -40,8 +40,9 @@ __all__ = ["GuardedBAOAB"]
 
 FIRST_STEP, ADAPTATION = 0.1, 0.05  # δ before its adaptation, and the rate r of the adaptation
 WARMUP = 1500  # default steps of the warm-up
-LISTENS = 375  # first steps of each part of the warm-up, which adapt δ
-GIBBS, COPY = 10, 50  # steps between redraws of the scales of the prior, and between copies
+ADAPTING_STEPS = 375  # first steps of each part of the warm-up, which adapt δ
+# Steps between redraws of the scales of the prior, and between copies of the state.
+REDRAW_EVERY, COPY_EVERY = 10, 50
 SHRINK = 0.9  # factor of δ at each return to the copy
 
 
@@ -95,11 +96,11 @@ class GuardedBAOAB:
 
     def n_steps(self, chain, n_draws):
         """Return how many gradients of all rows a chain computes for `n_draws` draws."""
-        return self._third + sum(self._parts(chain)) + n_draws * self.thin_of(chain)
+        return self._n_short + sum(self._parts(chain)) + n_draws * self.thin_of(chain)
 
     @property
-    def _third(self):
-        """A third of the warm-up: the steps of Adam at the start, and the default of `adapt`."""
+    def _n_short(self):
+        """Steps of Adam at the start, and of `adapt` by default: a third of the usual warm-up."""
         return (WARMUP if self.n_warmup is None else self.n_warmup) // 3
 
     def _parts(self, chain):
@@ -111,7 +112,7 @@ class GuardedBAOAB:
     def warm_up(self, problem, chain):
         """Find a start with Adam, and warm up; weights of log σ are released for the last part."""
         *first, last = self._parts(chain)
-        find_start(problem, chain, self._third)
+        find_start(problem, chain, self._n_short)
         P = problem.n_parameters
         state = np.zeros((3, P))
         state[THETA], state[VELOCITY] = chain.theta, chain.streams.noise.standard_normal(P)
@@ -132,11 +133,11 @@ class GuardedBAOAB:
 
         The first of them adapt δ.
         """
-        n_steps, memory = self._third if n_steps is None else n_steps, chain.memory
+        n_steps, memory = self._n_short if n_steps is None else n_steps, chain.memory
         if self.preconditioned:
             memory.curvature = curvature_at(problem, chain)
             rescale(chain)
-        n_first = min(n_steps, LISTENS) if self.step is None else 0
+        n_first = min(n_steps, ADAPTING_STEPS) if self.step is None else 0
         memory.numbers[RATE] = ADAPTATION
         self.run(problem, chain, n_first)
         memory.numbers[RATE] = 0.0
@@ -149,7 +150,7 @@ class GuardedBAOAB:
         memory, pieces = chain.memory, pieces_of(problem.model)
         while n_steps > 0:
             raise_if_stopped()
-            n = min(n_steps, GIBBS - memory.taken % GIBBS)
+            n = min(n_steps, REDRAW_EVERY - memory.taken % REDRAW_EVERY)
             noise = chain.streams.noise.standard_normal((n, problem.n_parameters))
             with interruptible():
                 good = advance(
@@ -164,11 +165,11 @@ class GuardedBAOAB:
                 rescale(chain)
                 continue
             chain.theta = memory.state[THETA]
-            if memory.taken % GIBBS == 0:
+            if memory.taken % REDRAW_EVERY == 0:
                 redraw_scales(problem, chain)
                 move_scales(problem, chain)
                 rescale(chain)
-            if memory.taken % COPY == 0:
+            if memory.taken % COPY_EVERY == 0:
                 _keep(chain)
 
     def step_of(self, chain):

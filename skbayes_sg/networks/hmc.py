@@ -35,7 +35,7 @@ class HMCMemory:
 
     scale: np.ndarray  # (P,): s of the coordinates θ = s∘z
     epsilon: float  # ε
-    loss: float  # U at the start of the last trajectory
+    potential: float  # U at the start of the last trajectory
     slope: np.ndarray  # (P,): gradient of U there
     curvature: Any = None  # F, where the coordinates are scaled
     accepted: float = 0.0  # sum of the acceptance probabilities of the counted trajectories
@@ -129,19 +129,19 @@ class NetworkHMC:
     def _trajectory(self, problem, chain):
         """Make one trajectory, and return the probability with which its end was accepted."""
         memory, rng, scale = chain.memory, chain.streams.noise, chain.memory.scale
-        memory.loss = self._gradient(problem, chain, chain.theta, memory.slope)
+        memory.potential = self._gradient(problem, chain, chain.theta, memory.slope)
         epsilon = memory.epsilon * rng.uniform(1.0 - JITTER, 1.0 + JITTER)
         n = int(min(max(1, round(LENGTH / epsilon)), MOST_STEPS))
         theta, slope = chain.theta.copy(), memory.slope.copy()
         v = rng.standard_normal(len(theta))
-        before = memory.loss + 0.5 * v @ v
+        before = memory.potential + 0.5 * v @ v
         with np.errstate(all="ignore"):
             for _ in range(n):
                 v -= 0.5 * epsilon * scale * slope
                 theta += epsilon * scale * v
-                loss = self._gradient(problem, chain, theta, slope)
+                potential = self._gradient(problem, chain, theta, slope)
                 v -= 0.5 * epsilon * scale * slope
-            change = loss + 0.5 * v @ v - before
+            change = potential + 0.5 * v @ v - before
         chance = math.exp(min(0.0, -change)) if change == change else 0.0
         if rng.random() < chance:
             chain.theta = theta

@@ -47,13 +47,13 @@ __all__ = ["CorrectedBAOAB", "MinibatchSampler", "corrected"]
 # largest δ² q, and the largest δ.
 FRICTION, INFLATION, KICKS, LARGEST_STEP = 1.0, 0.9, 0.3, 0.15
 # Share that gradient noise adds to a variance under dynamics without correction, which sets h.
-SHARE_OF_USERS = 0.2
+INFLATION_UNCORRECTED = 0.2
 WARMUP, PRODUCTION = 300.0, 800.0  # units of time of the warm-up, and of all draws of a chain
 PARTS = 4  # parts of the warm-up, before each of which the scales s and the noise are measured
 START_PASSES, START_STEPS = 20, 500  # passes and steps of Adam at the start, at least
 # Steps between redraws of the scales of the prior, and between copies of the state; and the largest
 # count of numbers (entries of noise and of rows) in memory for steps that are taken together.
-GIBBS, COPY, CHUNK_NUMBERS = 50, 1000, 1 << 20
+REDRAW_EVERY, COPY_EVERY, CHUNK_NUMBERS = 50, 1000, 1 << 20
 # A chain whose kinetic temperature reaches HOT has diverged; "auto" then multiplies h by SHRINK.
 HOT, SHRINK = 10.0, 0.8
 KEPT = 0.25  # weight of the earlier measurements of kicks, at each adaptation
@@ -73,9 +73,9 @@ class BatchMemory:
     shared: float = 0.0  # noise of the anchor's rows, as new in each step, in units of one row's
     # Variances of one-row differences to the gradient at the anchor, each a mean over parameters.
     differences: list = field(default_factory=list)
-    most: float = math.inf  # upper bound of h, set at each return to the copy
+    largest_h: float = math.inf  # upper bound of h, set at each return to the copy
     curvature: Any = None  # F, where the coordinates are scaled
-    left: int = 0  # steps to the next anchor
+    steps_to_anchor: int = 0  # until the next anchor
     taken: int = 0  # steps so far
     counted: int = 0  # steps since the last adaptation
     temperature: float = 0.0  # sum over these of the kinetic temperature |v|²/P
@@ -177,7 +177,7 @@ class MinibatchSampler:
         chain.memory.counted = chain.n_returns = 0
         chain.memory.temperature = 0.0
         chain.memory.differences.clear()
-        self._listen(problem, chain)
+        self._remeasure(problem, chain)
 
     def _time_step(self, chain):
         """Return the time that a step simulates: √h, or h/2 for overdamped dynamics."""
@@ -219,9 +219,12 @@ class MinibatchSampler:
         return np.zeros(2)
 
     def _step_for(self, memory):
-        """Return the h at which noise adds `SHARE_OF_USERS` to a variance, up to LARGEST_STEP²."""
+        """Return the h at which noise adds `INFLATION_UNCORRECTED` to a variance.
+
+        It is at most LARGEST_STEP².
+        """
         noise = max(memory.noise.max(), QUIET) * (1.0 / self.batch_size + memory.shared)
-        h = self.dynamics.step_for_inflation(SHARE_OF_USERS / noise)
+        h = self.dynamics.step_for_inflation(INFLATION_UNCORRECTED / noise)
         return float(min(h, LARGEST_STEP**2))
 
     def _updates(self, chain):
@@ -246,15 +249,15 @@ class MinibatchSampler:
                 pieces, problem.network, rows, chain.theta, c, chain.scratch, memory.anchor[1]
             )
         if self.anchor_moves:
-            memory.left = self.gradient.period(N, self.batch_size)
+            memory.steps_to_anchor = self.gradient.period(N, self.batch_size)
 
     def _chunk(self, problem, chain, n_steps):
         """Return how many steps to take together, limited by redraws, anchors and memory."""
         memory = chain.memory
         of_a_step = problem.n_parameters + self.batch_size * problem.X.shape[1]
         most = max(1, CHUNK_NUMBERS // of_a_step)
-        n = min(n_steps, GIBBS - memory.taken % GIBBS, most)
-        return min(n, memory.left) if self.anchor_moves else n
+        n = min(n_steps, REDRAW_EVERY - memory.taken % REDRAW_EVERY, most)
+        return min(n, memory.steps_to_anchor) if self.anchor_moves else n
 
     def run(self, problem, chain, n_steps):
         """Take `n_steps` steps; an overheated chain returns to its copy, or raises an error."""
@@ -262,7 +265,7 @@ class MinibatchSampler:
         while n_steps > 0:
             raise_if_stopped()
             memory = chain.memory
-            if self.anchor_moves and memory.left == 0:
+            if self.anchor_moves and memory.steps_to_anchor == 0:
                 self._set_anchor(problem, chain)
             n = self._chunk(problem, chain, n_steps)
             heat = self._steps(problem, chain, n, gradient)
@@ -273,15 +276,15 @@ class MinibatchSampler:
             memory.taken += n
             memory.counted += n
             memory.temperature += heat
-            memory.left -= n
+            memory.steps_to_anchor -= n
             chain.theta = memory.scale * memory.state[0]
-            if memory.taken % GIBBS == 0:
+            if memory.taken % REDRAW_EVERY == 0:
                 self._redraw(problem, chain)
-            if memory.taken % COPY == 0:
-                self._listen(problem, chain)
+            if memory.taken % COPY_EVERY == 0:
+                self._remeasure(problem, chain)
                 self._keep(chain)
 
-    def _listen(self, problem, chain):
+    def _remeasure(self, problem, chain):
         """Measure the noise of differences to the anchor, if there is one, for the diagnostics."""
         if self.anchored and (chain.memory.taken or not self.anchor_moves):
             memory = chain.memory
@@ -352,13 +355,14 @@ class CorrectedBAOAB(MinibatchSampler):
     def _step_for(self, memory):
         few = self.batch_size / max(memory.noise.max(), QUIET)
         small = math.sqrt(KICKS / max(memory.q, QUIET))
-        return min(min(2.0 * FRICTION * INFLATION * few, small, LARGEST_STEP) ** 2, memory.most)
+        step = min(2.0 * FRICTION * INFLATION * few, small, LARGEST_STEP)
+        return min(step**2, memory.largest_h)
 
     def _updates(self, chain):
         f = friction_for(self.step_of(chain), chain.memory.q)
         return CYCLE, f, refresh, kick_and_drift
 
-    def _listen(self, problem, chain):
+    def _remeasure(self, problem, chain):
         """Measure the noise, which depends on where the chain is, and adapt the step to it.
 
         The few rows of one measurement may miss those that have most of the noise, so that the sums
@@ -382,7 +386,7 @@ class CorrectedBAOAB(MinibatchSampler):
         memory.state[:] = state
         memory.state[1] = chain.streams.noise.standard_normal(state.shape[1])
         chain.theta = memory.scale * memory.state[0]
-        memory.h = memory.most = SHRINK * memory.h
+        memory.h = memory.largest_h = SHRINK * memory.h
         chain.n_returns += 1
 
 

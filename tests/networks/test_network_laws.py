@@ -23,8 +23,8 @@ from skbayes_sg.networks.gradient import Rows, pieces_of
 from skbayes_sg.networks.guard import GuardedBAOAB
 from skbayes_sg.networks.hmc import NetworkHMC
 from skbayes_sg.networks.minibatches import (
+    INFLATION_UNCORRECTED,
     LARGEST_STEP,
-    SHARE_OF_USERS,
     MinibatchSampler,
     corrected,
 )
@@ -273,11 +273,11 @@ def test_steps_follow_all_measurements_of_kicks(monkeypatch):
     monkeypatch.setattr(minibatches, "noise_of_rows", lambda *_: np.ones(3))
     for sums, q in (((9e4, 10.0), 5e3), ((0.0, 80.0), 1e3)):
         monkeypatch.setattr(minibatches, "sums_of_kicks", lambda *_, sums=sums: np.array(sums))
-        sampler._listen(problem, chain)
+        sampler._remeasure(problem, chain)
         assert memory.h == pytest.approx(0.3 / q)
         assert sampler.measured(chain)["size_of_kicks"] == pytest.approx(0.3)
-    memory.most = 1e-6  # after returns
-    sampler._listen(problem, chain)
+    memory.largest_h = 1e-6  # after returns
+    sampler._remeasure(problem, chain)
     assert memory.h == 1e-6
 
 
@@ -492,7 +492,7 @@ def test_steps_and_inflation_count_the_rows_of_an_anchor():
     plain, all_rows, some_rows = found.values()
     assert (plain[0].shared, all_rows[0].shared) == (0.0, 0.0)
     assert np.isclose(some_rows[0].shared, 5 * (1.0 / 12 - 1.0 / N))
-    share = [SHARE_OF_USERS / V.noise.max() for V, *_ in found.values()]
+    share = [INFLATION_UNCORRECTED / V.noise.max() for V, *_ in found.values()]
     step_for = BAOAB().step_for_inflation
     wanted = [
         step_for(s / (1 / 5 + V.shared)) for s, (V, *_) in zip(share, found.values(), strict=True)

@@ -184,23 +184,23 @@ def test_few_draws_tell_nothing_about_shifts():
 # -- long warm-ups --------------------------------------------------------------------------------
 
 
-def shrinkings(listens):
+def shrinkings(n_adapting):
     """How often δ shrank in the later steps of a part of the warm-up: a whole number."""
     problem, deltas = problem_of((2, 8, 1)), []
     for later in (0, 1000):
         chain, sampler = new_chain(problem, 0, 0), GuardedBAOAB(None, 0, 1)
         sampler.warm_up(problem, chain)
-        sampler.adapt(problem, chain, listens + later)
+        sampler.adapt(problem, chain, n_adapting + later)
         deltas.append(chain.memory.numbers[DELTA])
     return math.log(deltas[1] / deltas[0]) / math.log(SHRINK)
 
 
 def test_the_step_follows_the_state_only_at_first(monkeypatch):
-    n = shrinkings(guard.LISTENS)
+    n = shrinkings(guard.ADAPTING_STEPS)
     assert n == pytest.approx(round(n), abs=1e-9)
     assert n >= 0.0
-    first = guard.LISTENS
-    monkeypatch.setattr(guard, "LISTENS", 10**9)
+    first = guard.ADAPTING_STEPS
+    monkeypatch.setattr(guard, "ADAPTING_STEPS", 10**9)
     n = shrinkings(first)
     assert abs(n - round(n)) > 1e-6
 
@@ -222,7 +222,7 @@ def test_a_long_warmup_is_not_worse(monkeypatch):
     assert "scales of the prior" in model.posterior_.check().passed
     assert model.predict_proba(np.zeros((1, 2)))[0, 1] == pytest.approx(0.566, abs=0.06)
     assert model.prior_scale_[0] < 2.0
-    monkeypatch.setattr(guard, "LISTENS", 10**9)
+    monkeypatch.setattr(guard, "ADAPTING_STEPS", 10**9)
     monkeypatch.setattr(guard, "move_scales", lambda problem, chain: None)
     with pytest.warns(SamplerConvergenceWarning, match="forgotten where their scales began"):
         model = fitted()
