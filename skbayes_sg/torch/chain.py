@@ -10,9 +10,9 @@ import torch
 from .._base import streams
 from ..exceptions import SamplerDivergedError
 from .moves import MOVES, is_kinetic, velocity_variance, waits
-from .noise import EVERY, NoiseOfRows
+from .noise import EVERY, NoiseDraws
 from .replay import Replay
-from .survey import functions_at, motions
+from .survey import functions_at, squared_motions
 
 __all__ = ["Evidence", "ModuleChain", "advance"]
 
@@ -44,7 +44,7 @@ class Evidence(NamedTuple):
         Predictions for rows of the fit.
     temperature : array of shape (n_draws,)
         v·v/d, the mean square of all velocities, over its expected value; NaN without velocities.
-    motions : array of shape (2, n_draws)
+    squared_motions : array of shape (2, n_draws)
         Sums of squares of the velocities of predictions, and the same sums for fresh normal
         velocities. Their means over draws are to be compared, not the ratios of single draws.
     potential : array of shape (n_draws,)
@@ -53,7 +53,7 @@ class Evidence(NamedTuple):
 
     functions: np.ndarray
     temperature: np.ndarray
-    motions: np.ndarray
+    squared_motions: np.ndarray
     potential: np.ndarray
 
 
@@ -85,7 +85,7 @@ class ModuleChain:
         self.noise, self.t, self.h = torch.empty_like(flat.theta), 0, 0.0
         may_record = not waits(dynamics)
         self.replay = Replay(flat.device, self.generator, lambda move: may_record)
-        self.state, self.noise_of_rows = self._first_state(), None
+        self.state, self.noise_draws = self._first_state(), None
 
     def _first_state(self):
         """Return the rows of the state: position, velocities from N(0, I), and others if any.
@@ -102,31 +102,31 @@ class ModuleChain:
 
     def draw_noise(self):
         """From now on hold log σ, the last parameter, fixed in steps, and draw it between them."""
-        self.noise_of_rows = NoiseOfRows.of(self.target)
+        self.noise_draws = NoiseDraws.of(self.target)
         self.replay.is_open = False  # h follows σ, and changes too often for recordings
 
     def _redraw(self):
         """Draw log σ given all other parameters."""
         u = float(torch.rand((), generator=self.generator, device=self.flat.device))
-        s = self.noise_of_rows.drawn(self.gradient().total(), u)
+        s = self.noise_draws.drawn(self.gradient().total(), u)
         self.flat.theta[-1] = s
         self.state[0][-1] = s if self.F is None else s / float(self.F[-1])
 
-    def hold(self, vector):
+    def zero_noise_entry(self, vector):
         """Set the entry of a gradient or velocity that would move log σ to zero, if σ is drawn."""
-        if self.noise_of_rows is not None:
+        if self.noise_draws is not None:
             vector[-1:].zero_()
 
-    def refer(self, longest):
+    def set_reference_noise(self, longest):
         """Let step sizes refer to the present σ from now on, if σ is drawn between steps."""
-        if self.noise_of_rows is not None:
-            self.noise_of_rows.refer(longest)
+        if self.noise_draws is not None:
+            self.noise_draws.set_reference_noise(longest)
 
     def watch_closely(self):
         """Apply the stricter limit of the kinetic temperature from now on: the warm-up is over."""
         self.hottest = HOT_DRAWS + SIGMAS * math.sqrt(2.0 / len(self.flat.theta))
 
-    def use(self, dynamics):
+    def set_dynamics(self, dynamics):
         """Go on with dynamics of the same kind and another friction."""
         self.dynamics, self.parameters = dynamics, tuple(float(p) for p in dynamics.parameters())
 
@@ -154,8 +154,8 @@ class ModuleChain:
         return value
 
     def _move(self, h, noise):
-        gradient, held = self.flat.gradient, self.noise_of_rows is not None
-        self.hold(gradient)
+        gradient, held = self.flat.gradient, self.noise_draws is not None
+        self.zero_noise_entry(gradient)
         last = self.state[0][-1:].clone() if held else None
         if self.F is not None:
             gradient.mul_(self.F)
@@ -176,20 +176,20 @@ class ModuleChain:
         """Take `n_steps` steps under the guard; return the last estimate of U without the prior."""
         value = None
         for h in self.sizes(n_steps):
-            if self.noise_of_rows is not None:
+            if self.noise_draws is not None:
                 if self.t % EVERY == 0:
                     self._redraw()
-                h = self.noise_of_rows.step(h)
-                self.parameters = (self.noise_of_rows.friction(self.dynamics.friction, h),)
+                h = self.noise_draws.step(h)
+                self.parameters = (self.noise_draws.friction(self.dynamics.friction, h),)
             value, self.h = self.step(h), h
             self.t += 1
             if self.t % GUARD == 0:
-                self.look(h)
+                self.check_state(h)
         if n_steps:
-            self.look(h)
+            self.check_state(h)
         return value
 
-    def look(self, h):
+    def check_state(self, h):
         """Raise `SamplerDivergedError` if parameters are not finite, too large, or too fast."""
         far = float(self.flat.theta.abs().max())
         heat = self.temperature(h)
@@ -212,11 +212,11 @@ class ModuleChain:
             return math.nan
         return float(self.state[1].square().mean()) / velocity_variance(self.dynamics, h)
 
-    def motions(self, batch, h):
+    def squared_motions(self, batch, h):
         """Return Σ_x (J_x v)², over the variance of v, and Σ_x (J_x z)²; NaN without velocities."""
         if not is_kinetic(self.dynamics):
             return math.nan, math.nan
-        moved, normal = motions(self.target, batch, self.F, self.state[1], self.generator)
+        moved, normal = squared_motions(self.target, batch, self.F, self.state[1], self.generator)
         return moved / velocity_variance(self.dynamics, h), normal
 
 
@@ -252,7 +252,7 @@ def advance(chain, n_draws, thin, seen, keep):
         functions.append(functions_at(chain.target, seen).double().flatten().cpu().numpy())
         records[:, k] = (
             chain.temperature(chain.h),
-            *chain.motions(seen, chain.h),
+            *chain.squared_motions(seen, chain.h),
             float(value.total()),
         )
     return Evidence(np.array(functions), records[0], records[1:3], records[3])

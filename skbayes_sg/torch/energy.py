@@ -33,11 +33,11 @@ def error_of_energy(chain, h):
     theta, F, delta = chain.flat.theta, chain.F if chain.F is not None else 1.0, h**0.5
     centre, errors = theta.clone(), []
     v = chain.noise.normal_(generator=chain.generator).clone()
-    chain.hold(v)
+    chain.zero_noise_entry(v)
 
     def potential():
         found = float(chain.target.potential())
-        chain.hold(chain.flat.gradient)
+        chain.zero_noise_entry(chain.flat.gradient)
         return found
 
     before = potential() + 0.5 * float(v @ v)
@@ -131,7 +131,7 @@ class Pace:
     def run(self, chains, work):
         """Return ``work(schedule)`` with a step size that keeps the energy, and set `h` to it."""
         for chain in chains:
-            chain.refer(self.longest)
+            chain.set_reference_noise(self.longest)
         start = accurate_step(chains, self.h, self.longest)
         self.h, found = retreating(chains, start, work)
         return found

@@ -54,7 +54,7 @@ def diagnostics_of(records, inflation):
     within = functions.var(axis=1).mean()
     between = functions.mean(axis=1).var(axis=0).mean()
     total = max(within + between, np.finfo(float).tiny)
-    heat, error = _ratio_of_means(np.concatenate([r.motions for r in records], axis=1))
+    heat, error = _ratio_of_means(np.concatenate([r.squared_motions for r in records], axis=1))
     return {
         "max_rhat": float(ratios.max()),
         "rhat_of_predictions": float(np.quantile(ratios, QUANTILE)),
@@ -68,9 +68,9 @@ def diagnostics_of(records, inflation):
     }
 
 
-def _ratio_of_means(motions):
+def _ratio_of_means(squared_motions):
     """Return the ratio of two means over draws, and its standard error for independent draws."""
-    moved, normal = motions
+    moved, normal = squared_motions
     ratio = moved.mean() / normal.mean()
     error = (moved - ratio * normal).std() / normal.mean() / np.sqrt(len(normal))
     return float(ratio), float(error)

@@ -19,7 +19,7 @@ import torch
 
 from .likelihoods import LOG_2PI
 
-__all__ = ["NoiseOfRows", "draw_log_noise"]
+__all__ = ["NoiseDraws", "draw_log_noise"]
 
 EVERY = 10  # steps from one draw of log σ to the next
 POINTS = 1000  # points of the grid
@@ -53,7 +53,7 @@ def draw_log_noise(n, squares, prior_value, temperature, u):
 
 
 @dataclass
-class NoiseOfRows:
+class NoiseDraws:
     """Draws of log σ for a chain whose gradients are those of all rows.
 
     Parameters
@@ -74,7 +74,7 @@ class NoiseOfRows:
 
     @classmethod
     def of(cls, target):
-        """Return the `NoiseOfRows` of a target, with σ₀ the present σ."""
+        """Return the `NoiseDraws` of a target, with σ₀ the present σ."""
         index, n = np.arange(target.rows.n_rows), 0.0
         for part in np.array_split(index, -(-len(index) // target.block)):
             _, y, weight = target.rows.batch(part)
@@ -90,7 +90,7 @@ class NoiseOfRows:
         prior_value = self.target.likelihood.prior_values
         return draw_log_noise(self.n, squares, prior_value, T, u)
 
-    def refer(self, longest):
+    def set_reference_noise(self, longest):
         """Let step sizes refer to the present σ from now on, with a new upper bound."""
         self.log_unit, self.longest = float(self.target.flat.theta[-1]), longest
 

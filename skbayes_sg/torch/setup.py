@@ -28,7 +28,7 @@ from .target import ModuleTarget, block_for
 __all__ = ["ModuleOutcome", "ModuleRequest", "Start", "noise_at", "prepare", "run_chains", "tune"]
 
 N_SEEN = 64  # rows of the fit at which predictions are compared
-SHARES = 10  # parts of all rows, of which one serves to measure the sizes of gradients
+ROW_PARTS = 10  # parts of all rows, of which one serves to measure the sizes of gradients
 N_TRIES = 12  # step sizes that are tried at most where the noise depends on the step size
 PRECONDITIONERS = {"fisher": fisher, "rmsprop": rmsprop, "none": lambda gradient: None}
 # Parameters per row above which a module may fit all rows, and the floor of residuals, in standard
@@ -206,7 +206,7 @@ def searching_for(plain, rng):
 def some_rows(gradient, rng):
     """Return the gradient of a tenth of the rows; at least two, for batch normalisation."""
     N = gradient.target.rows.n_rows
-    return MinibatchGradient(gradient.target, min(N, max(2, N // SHARES)), rng)
+    return MinibatchGradient(gradient.target, min(N, max(2, N // ROW_PARTS)), rng)
 
 
 def survey_of(gradient, request, rng, seed):
@@ -340,15 +340,15 @@ def warm_up_in_parts(chains, starts, request):
     parts = np.array_split(np.arange(request.n_warmup), energy.N_PARTS)
     for number, part in enumerate(parts):
         early = request.glides and number < energy.N_PARTS // 2
-        _use(chains, BAOAB() if early else request.dynamics)
+        _set_dynamics(chains, BAOAB() if early else request.dynamics)
         run = partial(_run_all, chains, starts, n_steps=len(part), request=request)
         pace.run(chains, run)
     return pace, noises
 
 
-def _use(chains, dynamics):
+def _set_dynamics(chains, dynamics):
     for chain in chains:
-        chain.use(dynamics)
+        chain.set_dynamics(dynamics)
 
 
 def _run_all(chains, starts, schedule, n_steps, request):
@@ -397,7 +397,7 @@ def _run_chains(starts, request, store):
     thin, n_warmup = request.thin, request.n_warmup
     for doublings in range(request.n_doublings + 1):
         if request.glides:
-            _use(chains, auto.gliding(thin))
+            _set_dynamics(chains, auto.gliding(thin))
         began = time.perf_counter()
         records = pace.run(chains, partial(_drawn, chains, starts, request, thin, store))
         found = evidence.diagnostics_of(records, share)

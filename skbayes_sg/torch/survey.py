@@ -32,10 +32,10 @@ __all__ = [
     "curvature_of",
     "fisher",
     "functions_at",
-    "motions",
     "noise_of",
     "rmsprop",
     "rows_seen",
+    "squared_motions",
 ]
 
 N_GRADIENTS = 32  # gradients over which mean squares are taken
@@ -145,7 +145,7 @@ def functions_at(target, batch):
         return target.likelihood.functions(target.flat.module(batch[0]), batch[1])
 
 
-def _motion(target, batch, direction):
+def _squared_motion(target, batch, direction):
     """Return Σ_x (J_x u)² over the rows of a batch, for a direction u of θ."""
     theta = target.flat.theta
     centre, length = theta.clone(), float(direction.norm())
@@ -160,10 +160,10 @@ def _motion(target, batch, direction):
     return float(((above - below).double() / (2.0 * step)).square().sum())
 
 
-def motions(target, batch, F, u, generator):
+def squared_motions(target, batch, F, u, generator):
     """Return Σ_x (J_x u)² for a move u in φ, and for a standard normal vector in its place."""
     z = torch.empty_like(u).normal_(generator=generator)
-    return tuple(_motion(target, batch, x if F is None else F * x) for x in (u, z))
+    return tuple(_squared_motion(target, batch, x if F is None else F * x) for x in (u, z))
 
 
 def noise_of(gradient, F, batch, generator, n_pairs=N_PAIRS):
@@ -175,6 +175,6 @@ def noise_of(gradient, F, batch, generator, n_pairs=N_PAIRS):
         gradient()
         u = (first - target.flat.gradient) / np.sqrt(2.0)
         u = u if F is None else F * u
-        found.append((*motions(target, batch, F, u, generator), float(u.square().mean())))
+        found.append((*squared_motions(target, batch, F, u, generator), float(u.square().mean())))
     moved, normal, square = np.mean(found, axis=0)
     return float(moved / max(normal, np.finfo(float).tiny)), float(square)

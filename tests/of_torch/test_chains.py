@@ -155,7 +155,7 @@ def test_a_chain_that_leaves_is_named(wrong):
     else:
         chain.state[0].fill_(1e9 if wrong == "far" else np.nan)
     with pytest.raises(SamplerDivergedError, match=r"Chain 0 .* 'weight' .* step_size=0.001"):
-        chain.look(1e-3)
+        chain.check_state(1e-3)
 
 
 def test_too_large_a_step_diverges():

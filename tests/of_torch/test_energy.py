@@ -28,10 +28,10 @@ class Quadratic:
         self.flat.gradient.copy_(self.stiffness**2 * self.flat.theta)
         return 0.5 * (self.stiffness * self.flat.theta).square().sum()
 
-    def hold(self, vector):
+    def zero_noise_entry(self, vector):
         """Nothing stands still."""
 
-    def refer(self, longest):
+    def set_reference_noise(self, longest):
         """Steps follow nothing."""
 
     def go_to(self, state):
