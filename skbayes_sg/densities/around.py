@@ -37,7 +37,7 @@ class DensityFrame(Frame):
         return float(self.curvature.min()), float(self.curvature.max())
 
 
-def information(target, theta):
+def fisher_diagonal(target, theta):
     """Return an estimate of the diagonal of the Hessian of U at θ, (D,), positive.
 
     It is the sum over the rows of weight_i (∂ℓ_i/∂θ_j)², plus the curvature of the prior.
@@ -79,7 +79,7 @@ def mode_near(target, theta, max_iter=1000):
 def _descent(target, theta, max_iter):
     """Return where one run of L-BFGS from θ ends."""
     with np.errstate(all="ignore"):
-        widths = 1.0 / np.sqrt(information(target, theta))
+        widths = 1.0 / np.sqrt(fisher_diagonal(target, theta))
 
     def objective(phi):
         with np.errstate(all="ignore"):
@@ -99,7 +99,7 @@ def _descent(target, theta, max_iter):
 def has_arrived(target, theta):
     """Whether the log density rises by less than `LEVEL` nats in a width along every parameter."""
     with np.errstate(all="ignore"):
-        found, g = information(target, theta), target.value_and_gradient(theta)[1]
+        found, g = fisher_diagonal(target, theta), target.value_and_gradient(theta)[1]
         return bool((np.abs(g) < LEVEL * np.sqrt(found)).all())  # false for NaN
 
 
@@ -113,16 +113,16 @@ def without_maximum(target, theta):
     if not flat.any():
         return flat
     with np.errstate(all="ignore"):
-        found, g = information(target, theta), target.value_and_gradient(theta)[1]
+        found, g = fisher_diagonal(target, theta), target.value_and_gradient(theta)[1]
     return flat & ~((np.abs(g) < np.sqrt(found)) & (found > np.finfo(float).tiny))
 
 
 def frame_around(target, theta, kind):
     """Return the `DensityFrame` at θ with the preconditioner "hessian", "diagonal" or "none".
 
-    A Hessian that is not finite is replaced by the diagonal of `information`.
+    A Hessian that is not finite is replaced by the diagonal of `fisher_diagonal`.
     """
-    found = information(target, theta)
+    found = fisher_diagonal(target, theta)
     curvature = target.prior_curvature(theta)
     H, F, whitened = found - curvature, preconditioning.diagonal(found), False
     if kind == "hessian":

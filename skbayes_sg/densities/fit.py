@@ -164,7 +164,7 @@ def _modes(target, points, kind):
     frames, evidence = [], []
     for theta in _not_hopeless(target, points):
         frame = frame_around(target, theta, kind)
-        if not any(_same(frame, other) for other in frames):
+        if not any(_is_same_mode(frame, other) for other in frames):
             frames.append(frame)
             evidence.append(log_laplace_evidence(frame) if len(points) > 1 else 0.0)
     order = np.argsort(evidence)[::-1]
@@ -205,7 +205,7 @@ def _maxima(target, starts, request):
     return found
 
 
-def _same(one, other):
+def _is_same_mode(one, other):
     """Whether the centres of two frames are within a standard deviation, in the metrics of both."""
     apart = one.centre.theta - other.centre.theta
     return all(
@@ -233,7 +233,7 @@ def _run_stochastic(modes, request, watch=None):
     spread = START * frame.guess(np.array(normals))
     step_size = request.step_size
     if step_size is None:
-        noise = _noise_ahead(frame, gradient, n, spread / START, request.seed)
+        noise = _expected_noise(frame, gradient, n, spread / START, request.seed)
         step_size = Constant(noise.step_for(dynamics))
     scheme = request.subsampling or Uniform()
     units = np.eye(target.n_parameters) if frame.dense else np.ones((1, target.n_parameters))
@@ -312,7 +312,7 @@ def _noise(frame, gradient, shares, points, references, seed):
     return _Noise(float(np.mean(sizes)))
 
 
-def _noise_ahead(frame, gradient, n, points, seed):
+def _expected_noise(frame, gradient, n, points, seed):
     """Return the `_Noise` expected at points φ before the chain has run; n is the batch size.
 
     Remembered gradients are taken to be as far from the points as the centre is. For estimators
@@ -325,7 +325,7 @@ def _noise_ahead(frame, gradient, n, points, seed):
     return _noise(frame, gradient, shares, points, np.zeros_like(points), seed)
 
 
-def _noise_behind(frame, setup, made, thin, seed):
+def _observed_noise(frame, setup, made, thin, seed):
     """Return the `_Noise` at some of the draws of the first chain, for the gradient of the set-up.
 
     Remembered gradients are those of the draw about `refresh`, or else N/n, steps earlier.
@@ -351,7 +351,7 @@ def _inflation(frame, setup, made, thin, request):
     draws = made.phi.reshape(-1, made.phi.shape[-1])
     if len(draws) <= draws.shape[1] + 2 or made.phi.shape[1] < 2:
         return np.nan
-    noise = _noise_behind(frame, setup, made, thin, request.seed)
+    noise = _observed_noise(frame, setup, made, thin, request.seed)
     h, dynamics = first_step(setup.step_size), setup.dynamics
     narrowest = linalg.eigvalsh(np.atleast_2d(np.cov(draws.T)))[0]
     curvature = 1.0 / max(narrowest, np.finfo(float).tiny)

@@ -54,8 +54,8 @@ OFFERED, ATTEMPTS = 400, 10
 
 
 @dataclass(frozen=True)
-class MixtureModes:
-    """Modes that differ by more than their labels, the largest first.
+class _Places:
+    """Where modes are that differ by more than their labels, and how wide.
 
     Parameters
     ----------
@@ -66,6 +66,52 @@ class MixtureModes:
         The centres θ̂_m of the proposals.
     roots : array of shape (n_modes, n_parameters, n_parameters)
         The lower triangles R_m of the proposals.
+    """
+
+    mixture: ComponentsPrior
+    target: Any
+    centres: np.ndarray
+    roots: np.ndarray
+
+    def __len__(self):
+        return len(self.centres)
+
+    def _whitened(self, theta, m):
+        """Return R_m⁻¹(θ - θ̂_m), (S, D), for θ (S, D) with the labels nearest to the mode m."""
+        away = self.nearest(theta, m) - self.centres[m]
+        return linalg.solve_triangular(self.roots[m], away.T, lower=True).T
+
+    def nearest(self, theta, m):
+        """Return θ (S, D) with the order of the labels that is nearest to the mode m."""
+        return _permuted(self.mixture, theta, self._orders(theta, m))
+
+    def _orders(self, theta, m):
+        """Return which component of each θ (S, D) is nearest to each component of mode m, (S, K).
+
+        The assignment has the smallest sum of squared distances in units of the widths of the mode.
+        """
+        centre, width = self.centres[m], np.sqrt((self.roots[m] ** 2).sum(axis=1))
+        (own, _), (wanted, _) = (_by_component(self.mixture, v) for v in (theta, centre[None]))
+        unit = _by_component(self.mixture, width[None])[0]
+        costs = ((own[:, None] - wanted[:, :, None]) / unit[:, :, None]) ** 2
+        found = [linear_sum_assignment(cost)[1] for cost in costs.sum(axis=3)]
+        return np.array(found, dtype=int).reshape(-1, self.mixture.K)
+
+
+@dataclass(frozen=True)
+class _FoundModes(_Places):
+    """The modes that a search has found so far, in this order, with their log evidences."""
+
+    log_evidences: np.ndarray  # (n_modes,): of Laplace's approximations
+
+
+@dataclass(frozen=True)
+class MixtureModes(_Places):
+    """Modes that differ by more than their labels, the largest first.
+
+    Parameters
+    ----------
+    mixture, target, centres, roots : see `_Places`
     shares : array of shape (n_modes,)
         Estimates of their shares of the posterior.
     reached : bool
@@ -73,15 +119,8 @@ class MixtureModes:
         offered points of Q.
     """
 
-    mixture: ComponentsPrior
-    target: Any
-    centres: np.ndarray
-    roots: np.ndarray
     shares: np.ndarray
     reached: bool = False
-
-    def __len__(self):
-        return len(self.centres)
 
     def of_chains(self, n_chains):
         """Return the mode at which each chain begins: as many at each as its share asks for."""
@@ -101,7 +140,7 @@ class MixtureModes:
         theta[:, : mixture.K] += np.log(rng.standard_gamma(total) / total)
         here, taken = self._log_weights(theta)[0], None
         if not chain.offers:  # many points are drawn together, which takes less time
-            points, log_weights = self._offer(rng, OFFERED)
+            points, log_weights = self._propose(rng, OFFERED)
             chain.offers = list(zip(points, log_weights, strict=True))
         mine, chain.offers = chain.offers[:ATTEMPTS], chain.offers[ATTEMPTS:]
         for point, there in mine:
@@ -130,16 +169,16 @@ class MixtureModes:
     # -- the proposals ------------------------------------------------------------------------
 
     @property
-    def _offers(self):
+    def _proposal_shares(self):
         """The share s_m of each mode in Q, (n_modes,)."""
         return (1.0 - FLOOR) * self.shares + FLOOR / len(self)
 
-    def _offer(self, rng, n):
+    def _propose(self, rng, n):
         """Draw n points of Q; return them, (n, D), and log π - log Q there, up to a constant.
 
         It is -∞ where the order of the labels is not the one nearest to the mode.
         """
-        m = rng.choice(len(self), n, p=self._offers)
+        m = rng.choice(len(self), n, p=self._proposal_shares)
         normals = rng.standard_normal((n, self.centres.shape[1]))
         z = normals / np.sqrt(rng.chisquare(DF, size=n) / DF)[:, None]
         theta = self.centres[m] + np.einsum("sij,sj->si", self.roots[m], z)
@@ -167,34 +206,13 @@ class MixtureModes:
         A constant that is the same for all modes is left out.
         """
         parts = np.empty((len(theta), len(self)))
-        for m, share in enumerate(self._offers):
-            square = (self._steps(theta, m) ** 2).sum(axis=1)
+        for m, share in enumerate(self._proposal_shares):
+            square = (self._whitened(theta, m) ** 2).sum(axis=1)
             volume = np.log(np.abs(np.diag(self.roots[m]))).sum()
             parts[:, m] = (
                 np.log(share) - volume - 0.5 * (DF + theta.shape[1]) * np.log1p(square / DF)
             )
         return parts
-
-    def _steps(self, theta, m):
-        """Return R_m⁻¹(θ - θ̂_m), (S, D), for θ (S, D) with the labels nearest to the mode m."""
-        away = self.nearest(theta, m) - self.centres[m]
-        return linalg.solve_triangular(self.roots[m], away.T, lower=True).T
-
-    def nearest(self, theta, m):
-        """Return θ (S, D) with the order of the labels that is nearest to the mode m."""
-        return _permuted(self.mixture, theta, self._orders(theta, m))
-
-    def _orders(self, theta, m):
-        """Return which component of each θ (S, D) is nearest to each component of mode m, (S, K).
-
-        The assignment has the smallest sum of squared distances in units of the widths of the mode.
-        """
-        centre, width = self.centres[m], np.sqrt((self.roots[m] ** 2).sum(axis=1))
-        (own, _), (wanted, _) = (_by_component(self.mixture, v) for v in (theta, centre[None]))
-        unit = _by_component(self.mixture, width[None])[0]
-        costs = ((own[:, None] - wanted[:, :, None]) / unit[:, :, None]) ** 2
-        found = [linear_sum_assignment(cost)[1] for cost in costs.sum(axis=3)]
-        return np.array(found, dtype=int).reshape(-1, self.mixture.K)
 
 
 def _by_component(mixture, theta):
@@ -242,10 +260,10 @@ def find_modes(mixture, target, starts, values, rng):
     found = _with_modes(None, mixture, target, starts[order[~low[order]]], most)
     n_high = len(found)
     found = _with_modes(found, mixture, target, starts[order[low[order]]], most)
-    evidence = found.shares  # here, during the search, log evidences
+    evidence = found.log_evidences
     kept = np.argsort(-evidence)
     kept = kept[evidence[kept] > evidence.max() + np.log(LEAST_SHARE)]
-    apart = [(found._steps(starts, m) ** 2).sum(axis=1) for m in range(len(found))]
+    apart = [(found._whitened(starts, m) ** 2).sum(axis=1) for m in range(len(found))]
     near = np.isin(np.argmin(apart, axis=0), kept)
     kept = kept[kept < n_high]  # jumps to modes found from low starts hardly ever succeed
     if len(kept) <= 1:
@@ -255,10 +273,9 @@ def find_modes(mixture, target, starts, values, rng):
 
 
 def _with_modes(found, mixture, target, starts, most):
-    """Return the modes `found` together with those near some points.
+    """Return the `_FoundModes` together with those near some points; `found` is None at first.
 
     Points within reach of a mode are passed over, and at most `most` of the others are followed.
-    `shares` of the modes are log evidences.
     """
     tried = 0
     for start in starts:
@@ -282,11 +299,11 @@ def _most_descents(mixture, n_rows):
 def _within(found, theta, reach):
     """Whether the mean square of R_m⁻¹(θ - θ̂_m) is less than `reach` for some mode m."""
     each = range(len(found))
-    return any((found._steps(theta[None], m) ** 2).mean() < reach for m in each)
+    return any((found._whitened(theta[None], m) ** 2).mean() < reach for m in each)
 
 
 def _with_mode(found, mixture, target, start):
-    """Return the modes and the one near a point, if it is new; `shares` are log evidences."""
+    """Return the `_FoundModes` and the one near a point, if it is new."""
     frame = frame_around(target, mode_near(target, start, MOST_STEPS), "hessian")
     theta, root = frame.centre.theta, frame.laplace_root
     if len(root) == 1:
@@ -294,11 +311,11 @@ def _with_mode(found, mixture, target, start):
     root = linalg.qr(root.T, mode="r")[0].T  # lower triangular
     own = [theta[None], root[None], np.array([log_laplace_evidence(frame)])]
     if found is None:
-        return MixtureModes(mixture, target, *own)
+        return _FoundModes(mixture, target, *own)
     if _within(found, theta, 1.0):
         return found
-    known = found.centres, found.roots, found.shares
-    return MixtureModes(mixture, target, *map(np.concatenate, zip(known, own, strict=True)))
+    known = found.centres, found.roots, found.log_evidences
+    return _FoundModes(mixture, target, *map(np.concatenate, zip(known, own, strict=True)))
 
 
 def _improved(modes, rng):
@@ -307,7 +324,7 @@ def _improved(modes, rng):
     The shares, or the moments of a mode, stay as they are if there are too few effective draws.
     """
     for _ in range(ROUNDS):
-        theta, log_weights = modes._offer(rng, PROPOSED)
+        theta, log_weights = modes._propose(rng, PROPOSED)
         if np.isneginf(log_weights).all():
             break
         weights = softmax(log_weights)

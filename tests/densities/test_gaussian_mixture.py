@@ -222,7 +222,7 @@ def test_points_of_other_modes_are_offered_under_the_nearest_labels():
     centres = rng.standard_normal((2, mixture.n_parameters))
     roots = np.tile(np.diag(rng.uniform(0.5, 1.0, mixture.n_parameters)), (2, 1, 1))
     modes = MixtureModes(mixture, target, centres, roots, np.array([0.7, 0.3]), True)
-    theta, log_weights = modes._offer(rng, 50)
+    theta, log_weights = modes._propose(rng, 50)
     offered = np.isfinite(log_weights)
     assert 0 < offered.sum() < 50
     w, mu, A = mixture.unpack(theta[offered])

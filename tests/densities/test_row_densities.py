@@ -155,7 +155,7 @@ def test_noise_of_an_anchor_of_some_rows_counts_as_often_as_steps_share_it():
     points = 0.3 * np.random.default_rng(3).standard_normal((4, target.n_parameters))
 
     def size(gradient, n):
-        return fit._noise_ahead(frame, gradient, n, points, 0).size
+        return fit._expected_noise(frame, gradient, n, points, 0).size
 
     of_differences, plain = size(SVRG(refresh=3), 2), size(Minibatch(), 1)
     anchored = size(SVRG(refresh=3, anchor_size=5), 2)
