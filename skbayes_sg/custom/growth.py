@@ -35,7 +35,8 @@ HUGE = 1e50
 SHOWN = 1e3  # messages show g at the largest t up to this one
 ROWS = 2000  # rows of a regression that are evaluated first; the others only confirm a growth
 WORK = 1e6  # rows x values of θ of a density that are evaluated first
-MOST = 3, 20  # columns of a regression without intercept, and parameters of a density, at most
+# Columns of a regression without intercept, and parameters of a density, along which g is examined.
+MOST_COLUMNS, MOST_PARAMETERS = 3, 20
 CHUNK = 1 << 15  # rows whose predictors are in memory together
 
 
@@ -132,8 +133,7 @@ def _first_growth(target, some, base, steps, positive):
 def growth_of_regression(target):
     """Return the first `Growth` of a regression along its linear predictors and extras, or None.
 
-    A linear predictor is moved by its intercept, or else by the coefficients of up to ``MOST[0]``
-    columns.
+    A linear predictor is moved by its intercept, or else by coefficients, of up to `MOST_COLUMNS`.
     """
     some, n_extra = _some_rows(target, ROWS), target.model.n_extra
     D, d, steps = target.n_parameters, target.n_features, []
@@ -144,7 +144,7 @@ def growth_of_regression(target):
         elif d:
             _, mean, variance = some.column_moments()
             spread = np.sqrt(mean**2 + variance)
-            chosen = np.linspace(0, d - 1, min(d, MOST[0])).astype(int)
+            chosen = np.linspace(0, d - 1, min(d, MOST_COLUMNS)).astype(int)
             steps += [(int(own[c]), 1.0 / spread[c]) for c in chosen if spread[c] > 0.0]
     steps += [(int(own[0]), 1.0) for own in where[target.model.n_linear :]]
     return _first_growth(
@@ -153,12 +153,13 @@ def growth_of_regression(target):
 
 
 def growth_of_density(target, start, positive, units):
-    """Return the first `Growth` of a density along up to ``MOST[1]`` of its parameters, or None.
+    """Return the first `Growth` of a density along some of its parameters, or None.
 
-    Parameters that are not positive move by steps of their `units`.
+    There are up to `MOST_PARAMETERS` of them. Those that are not positive move by steps of their
+    `units`.
     """
     D = target.n_parameters
-    chosen = np.unique(np.linspace(0, D - 1, min(D, MOST[1])).astype(int))
+    chosen = np.unique(np.linspace(0, D - 1, min(D, MOST_PARAMETERS)).astype(int))
     rays = 2 * len(chosen) * np.log(FARTHEST) / np.log(FACTOR)
     some = _some_rows(target, int(max(WORK / rays, 100)))
     steps = [(int(j), 1.0 if positive[j] else float(units[j])) for j in chosen]
