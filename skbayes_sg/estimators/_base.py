@@ -590,7 +590,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         (X, y), offset = self._checked(X, y)
         log_likelihood = self._likelihood_of(y)
         if of_fit and self._groups is not None and self._has_one_peak:
-            offset = offset.without_company()
+            offset = offset.with_single_rows_integrated()
 
         def of_block(rows, eta, components):
             return work(rows, components.log_likelihood(partial(log_likelihood, rows), eta))

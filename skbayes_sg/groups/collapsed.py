@@ -162,17 +162,17 @@ class Reference:
             found.append((H, S, rows.by_level(q, k)))
         return found
 
-    def given(self, k, u):
+    def law_of_factor(self, k, u):
         """The `FactorLaw` of factor k, given the effects of the others."""
         rows, (H, S, t) = self.rows, self.factors[k]
         if rows.problem.n_factors == 1:
-            return FactorLaw(H, S, t, self._nothing, *self._priors[k])
+            return FactorLaw(H, S, t, self._no_offset, *self._priors[k])
         offset = rows.effects_of_others(u, k)
         t = t - rows.by_level(self.w * offset, k)
         return FactorLaw(H, S, t, offset[rows.orders[k]], *self._priors[k])
 
     @cached_property
-    def _nothing(self):
+    def _no_offset(self):
         """The effects of other factors where there are none: zeros."""
         return np.zeros(self.rows.n_rows)
 

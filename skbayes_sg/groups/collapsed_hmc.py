@@ -103,7 +103,7 @@ class CollapsedHMC:
         u = list(start.u)
         for k, at in enumerate(work):
             zeta = rng.standard_normal(u[k].shape)
-            placed(self.reference.given(k, u), np.concatenate([theta, psi[k]]), zeta, at)
+            placed(self.reference.law_of_factor(k, u), np.concatenate([theta, psi[k]]), zeta, at)
             u[k] = at.u.copy()
         return GroupChain(number, theta, psi, u, rng, work)
 
@@ -143,7 +143,7 @@ class CollapsedHMC:
         jitter = 1.0 + JITTER * (2.0 * chain.rng.random() - 1.0)
         steps = self.n_steps[k], math.exp(chain.log_step[k]) * jitter
         noise = drawn_noise(chain.rng, chain.u[k].shape, len(x))
-        factor = self.reference.given(k, chain.u)
+        factor = self.reference.law_of_factor(k, chain.u)
         with interruptible():
             probability, share, loss = visit(
                 factor, rows.sorted[k], rows.model, self.coordinates[k], steps, noise, x,

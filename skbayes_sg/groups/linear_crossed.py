@@ -43,7 +43,7 @@ WALKS = 6  # random-walk steps of the scales in a visit
 # roots of covariances.
 ACCEPTANCE, STEP = 0.35, 1.7
 FIRST = 6  # sweeps before a chain starts, in which its scales are set
-LEAST = 1e-3  # least τ at the start, in standard deviations of the response; its square for σ
+LEAST_TAU, LEAST_SIGMA = 1e-3, 1e-6  # at the start, in standard deviations of the response
 SHRUNK = 10  # draws that the widths so far count as where new ones are learnt
 
 
@@ -166,13 +166,13 @@ class CrossedGibbs:
         for _ in range(FIRST):
             for k in range(len(u)):
                 b, u[k] = Visit(rows, k, u, b).draw(log_tau[k], log_sigma, rng)
-                log_tau[k] = 0.5 * math.log(np.square(u[k]).mean() + LEAST**2)
+                log_tau[k] = 0.5 * math.log(np.square(u[k]).mean() + LEAST_TAU**2)
                 if rows.noise is not None:
                     off = (
                         rows.y - rows.X @ b - sum(e[c] for e, c in zip(u, rows.codes, strict=True))
                     )
                     rest = off @ (rows.weight * off) / rows.total
-                    log_sigma = 0.5 * math.log(rest + LEAST**4)
+                    log_sigma = 0.5 * math.log(rest + LEAST_SIGMA**2)
         for k, root in enumerate(self.roots):
             log_tau[k] += root[0, 0] * rng.standard_normal()
         chain = GroupChain(number, np.empty(0), [None] * len(u), [None] * len(u), rng)

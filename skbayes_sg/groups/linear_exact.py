@@ -15,6 +15,7 @@ As τ goes to 0 the density of log τ falls only like τ: the table goes to wher
 `DEPTH` nats below its maximum.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -119,7 +120,7 @@ class Node:
     places: np.ndarray  # log σ
     values: np.ndarray  # log densities, jointly with log τ/σ
     log_mass: float  # log of the integral of the densities
-    quantiles: CubicSpline = field(repr=False, default=None)  # quantile function, once needed
+    quantiles: Callable | None = field(repr=False, default=None)  # once needed, of `_inverse`
 
     def quantile(self, u):
         """log σ below which the share u of the mass lies."""

@@ -121,7 +121,7 @@ class GroupRows:
             log_exposure=exposure, alone=alone,
         )  # fmt: skip
 
-    def without_company(self):
+    def with_single_rows_integrated(self):
         """Return the rows, with the effects of levels of a single row of weight 1 integrated out.
 
         The rows must be all those of the fit.

@@ -54,17 +54,17 @@ class VisitNoise(NamedTuple):
     """The random numbers of a visit."""
 
     momentum: np.ndarray  # normals, overwritten by the trajectory
-    accepts: float  # uniform: whether the trajectory is accepted
+    accept_uniform: float  # uniform: whether the trajectory is accepted
     narrow: np.ndarray  # (n_levels,), uniform: whether the proposal of a level is a narrow one
     normal: np.ndarray  # (n_levels, q): proposals of the effects
-    takes: np.ndarray  # (n_levels,), uniform: whether a level accepts its proposal
+    level_uniforms: np.ndarray  # (n_levels,), uniform: whether a level accepts its proposal
 
 
 def drawn_noise(rng, shape, dimension):
     """Draw `VisitNoise` for effects of shape (n_levels, q) and for x of this dimension."""
     L = shape[0]
-    momentum, accepts = rng.standard_normal(dimension), rng.random()
-    return VisitNoise(momentum, accepts, rng.random(L), rng.standard_normal(shape), rng.random(L))
+    first = rng.standard_normal(dimension), rng.random(), rng.random(L)
+    return VisitNoise(*first, rng.standard_normal(shape), rng.random(L))
 
 
 @inlined
@@ -124,7 +124,7 @@ def trajectory(factor, rows, model, coordinates, steps, noise, x, zeta, known, a
     change = before - value - kinetic_energy(p)
     # A comparison, because `isfinite` of a sum is always true once sums may be reordered.
     probability = math.exp(min(change, 0.0)) if abs(change) < math.inf else 0.0
-    if noise.accepts < probability:
+    if noise.accept_uniform < probability:
         for i in range(len(x)):
             x[i] = end[i]
     return probability
@@ -145,7 +145,8 @@ def moved_effects(factor, rows, model, x, u, noise, at, residuals_out):
     losses_of_levels(rows, model, x[:D], u, at.u, factor.offset, at.blocks, at.line, eta, losses)
     taken, loss = 0, 0.0
     for level in range(L):
-        takes = math.log(noise.takes[level]) < gain[level] + losses[level, 0] - losses[level, 1]
+        log_ratio = gain[level] + losses[level, 0] - losses[level, 1]
+        takes = math.log(noise.level_uniforms[level]) < log_ratio
         if takes:
             taken += 1
             for j in range(u.shape[1]):

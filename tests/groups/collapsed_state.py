@@ -73,7 +73,7 @@ class At:
         theta = 0.3 * rng.standard_normal(self.D)
         reference = reference or [0.5 * rng.standard_normal(own) for own in shapes]
         self.u = u or [0.5 * rng.standard_normal(own) for own in shapes]
-        self.factor = Reference(self.rows, theta, reference).given(k, self.u)
+        self.factor = Reference(self.rows, theta, reference).law_of_factor(k, self.u)
         psi = 0.5 * rng.standard_normal(n_scales(shapes[k][1])) - 0.3
         self.x = np.concatenate([0.4 * rng.standard_normal(self.D), psi])
         self.zeta = rng.standard_normal(shapes[k])
@@ -132,12 +132,13 @@ class At:
         share, loss = _moved(*self.seen, self.x, u, self.noise(seed), self.place, residuals)
         return u, share, loss
 
-    def trajectory(self, x, steps, momentum, accepts=-1.0, width=0.2):
+    def trajectory(self, x, steps, momentum, accept_uniform=-1.0, width=0.2):
         """x and momentum after a trajectory, the probability of its acceptance is left here.
 
-        Without `accepts`, a uniform number, it is accepted whatever it is.
+        Without `accept_uniform`, a uniform number, it is accepted whatever it is.
         """
-        x, noise = x.copy(), self.noise()._replace(momentum=momentum.copy(), accepts=accepts)
+        x, noise = x.copy(), self.noise()
+        noise = noise._replace(momentum=momentum.copy(), accept_uniform=accept_uniform)
         root = width * (np.eye(len(x)) + 0.1 * np.tri(len(x)))
         coordinates = split_hmc.coordinates_of(self.x - 2.0, root)
         self.probability = _trajectory(

@@ -114,7 +114,7 @@ def test_trajectories_to_where_the_potential_is_not_finite_are_rejected(axis, si
     momentum, options = sign * 9e4 * np.eye(len(at.x))[axis], {"width": 2.0 if axis == 3 else 0.2}
     end, _ = at.trajectory(at.x, (1, 0.01), momentum, **options)
     assert np.abs(end - at.x).max() > 100.0
-    x, _ = at.trajectory(at.x, (1, 0.01), momentum, accepts=0.0, **options)
+    x, _ = at.trajectory(at.x, (1, 0.01), momentum, accept_uniform=0.0, **options)
     assert at.probability == 0.0
     np.testing.assert_array_equal(x, at.x)
 
