@@ -42,7 +42,7 @@ from .horseshoe import run_horseshoe
 from .independent import ScaledProposal
 from .path import along_modes, has_path
 from .quadrature import has_quadrature, run_quadrature
-from .reference import around, at_scales, reference_of, width_of_scales
+from .reference import at_scales, frame_and_collapse, reference_of, width_of_scales
 
 __all__ = ["sample_with_scales"]
 
@@ -133,7 +133,8 @@ def _run_independent(target, scales, request, watch):
     n = request.n_chains * request.n_draws
     for _ in range(1 if path else CENTRES):
         with request.timed("centre"):
-            frame, collapse = (along_modes if path else around)(target, scales, s, rng, theta)
+            find = along_modes if path else frame_and_collapse
+            frame, collapse = find(target, scales, s, rng, theta)
             _check_frame(frame)
         with request.timed("proposal"):
             s = collapse.log_scales

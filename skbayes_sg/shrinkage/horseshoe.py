@@ -36,7 +36,7 @@ from ..recipe import gibbs
 from ..recipe.closed_form import triangle
 from ..recipe.price import seconds_of_steps
 from .effective import curvature_along, log_effective_number
-from .reference import around, reference_of
+from .reference import frame_and_collapse, reference_of
 
 __all__ = ["run_horseshoe", "tau_zero"]
 
@@ -342,7 +342,7 @@ def run_horseshoe(target, scales, request, watch=None):
         ridge = replace(scales, slab=None, table=HalfCauchy(1.0)._table((1,), "prior", Units()))
         search = streams.of_recipe(request.seed)
         s, theta = reference_of(target, ridge, search)
-        frame, _ = around(target, ridge, s, search, theta)
+        frame, _ = frame_and_collapse(target, ridge, s, search, theta)
         own = OtherCoefficients(frame, scales, request.n_chains, rng)
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     tell = _price(own, n_warmup, target, request)

@@ -27,7 +27,7 @@ from ..geometry.frame import Frame
 from ..models import Linear
 from .collapse import Collapse
 from .potential import ScalePrior
-from .reference import around, frame_at, height_of, width_of_scales
+from .reference import frame_and_collapse, frame_at, negative_log_laplace, width_of_scales
 
 __all__ = ["ModePath", "along_modes", "has_path"]
 
@@ -55,14 +55,14 @@ def has_path(target, scales):
 def along_modes(target, scales, s, rng, theta):
     """The `Frame` at the lowest place of the path, and the `ModePath`; the search begins at s.
 
-    If there is a mode at fewer than two places, the result is that of `around` at s.
+    If there is a mode at fewer than two places, the result is that of `frame_and_collapse` at s.
     """
-    only = around(target, scales, s, rng, theta)
+    only = frame_and_collapse(target, scales, s, rng, theta)
     step = min(float(width_of_scales(only[1], s)[0]), LONGEST)
 
     def place(s, theta):
         frame = frame_at(target, scales, np.array([s]), rng, theta)
-        return _Place(s, height_of(frame, scales, np.array([s])), frame)
+        return _Place(s, negative_log_laplace(frame, scales, np.array([s])), frame)
 
     first = place(float(s[0]), theta)
     found = [*_climbed(place, first, -step)[::-1], first, *_climbed(place, first, step)]

@@ -65,7 +65,7 @@ class TwoLaws:
         """p_k at log λ of any shape, with k as the last axis."""
         return 1.0 + np.exp(2.0 * log_lambda)[..., None] * self.S**2
 
-    def _of_sigma(self, log_lambda):
+    def _log_det_and_misfit(self, log_lambda):
         """½ Σ_k log p_k and M(λ) at nodes log λ, with which the law of log σ is known."""
         p = self._precisions(log_lambda)
         return 0.5 * np.log(p).sum(axis=-1), self.rest + (self.c**2 / p).sum(axis=-1)
@@ -88,7 +88,7 @@ class TwoLaws:
 
     def _section(self, log_lambda):
         """For each log λ: nodes of log σ around its mode, and -log p(λ, σ | y) at them."""
-        log_det, misfit = self._of_sigma(log_lambda)
+        log_det, misfit = self._log_det_and_misfit(log_lambda)
         low, high = np.full(len(log_lambda), -300.0), np.full(len(log_lambda), 300.0)
         for _ in range(60):  # bisections for the zero of the slope, which rises in log σ
             middle = 0.5 * (low + high)

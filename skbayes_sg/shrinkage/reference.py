@@ -14,11 +14,11 @@ from .collapse import REACH, collapse_of
 from .potential import ScalePrior
 
 __all__ = [
-    "around",
     "at_scales",
+    "frame_and_collapse",
     "frame_at",
-    "height_of",
     "mode_of_scales",
+    "negative_log_laplace",
     "reference_of",
     "width_of_scales",
 ]
@@ -48,18 +48,18 @@ def reference_of(target, scales, rng, refined=True):
         part = target.take(*informative_rows(target, SUBSAMPLE, rng), n_jobs=target.n_jobs)
     s, theta = scales.start, None
     for _ in range(ROUNDS):
-        frame, collapse = around(part, scales, s, rng, theta)
+        frame, collapse = frame_and_collapse(part, scales, s, rng, theta)
         found, width = mode_of_scales(collapse)
         theta, step = frame.centre.theta, np.clip(found - s, -LONGEST, LONGEST)
         s = s + step
         if (np.abs(step) < CLOSE * width).all():
             break
     if refined and scales.n_scales == 1:
-        s, theta = _with_changing_curvature(part, scales, s, rng, theta)
+        s, theta = _refined_mode_of_scale(part, scales, s, rng, theta)
     return s, theta
 
 
-def _with_changing_curvature(target, scales, s, rng, theta):
+def _refined_mode_of_scale(target, scales, s, rng, theta):
     """The mode of the Laplace marginal with the curvature of the likelihood at each mode of θ.
 
     In the quadratic of one centre, scales of few rows or rare classes come out too small.
@@ -67,7 +67,7 @@ def _with_changing_curvature(target, scales, s, rng, theta):
 
     def height(s):
         frame = frame_at(target, scales, s, rng, theta)
-        return height_of(frame, scales, s), frame.centre.theta
+        return negative_log_laplace(frame, scales, s), frame.centre.theta
 
     middle, theta = height(s)
     for _ in range(CLIMBS):
@@ -81,7 +81,7 @@ def _with_changing_curvature(target, scales, s, rng, theta):
     return s, theta
 
 
-def height_of(frame, scales, s):
+def negative_log_laplace(frame, scales, s):
     """-log of the Laplace marginal at log scales s, at which the frame is."""
     own = frame.target.value_and_gradient(frame.centre.theta)[0]
     prior = s @ scales.counts + ScalePrior(scales).values(s[None])[0]
@@ -94,7 +94,7 @@ def frame_at(target, scales, s, rng, theta):
     return build_frame(fixed, find_centre(fixed, dense=True, rng=rng, start=theta), "hessian")
 
 
-def around(target, scales, s, rng, theta):
+def frame_and_collapse(target, scales, s, rng, theta):
     """The `Frame` of a target at log scales s, and its collapse, with the mode near θ."""
     frame = frame_at(target, scales, s, rng, theta)
     return frame, collapse_of(frame, scales, s, ScalePrior(scales))

@@ -29,7 +29,7 @@ from skbayes_sg.shrinkage.horseshoe import (
     OtherCoefficients,
     tau_zero,
 )
-from skbayes_sg.shrinkage.reference import around, reference_of
+from skbayes_sg.shrinkage.reference import frame_and_collapse, reference_of
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "benchmarks"))
 import horseshoe_references
@@ -128,7 +128,7 @@ def test_trajectories_leave_the_law_of_the_coefficients():
     target = Target(x, y, w, Logistic(), scales.normals, intercept=False)
     ridge = Normal(scale=HalfCauchy(1.0))._learned((1,), Units())
     s, theta = reference_of(target, ridge, streams.of_recipe(0))
-    frame, _ = around(target, ridge, s, streams.of_recipe(0), theta)
+    frame, _ = frame_and_collapse(target, ridge, s, streams.of_recipe(0), theta)
     n = 600
     own = OtherCoefficients(frame, scales, n, rng)
     precision = np.full((n, 1), 0.7)
