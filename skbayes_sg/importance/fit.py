@@ -30,6 +30,7 @@ TAIL = 0.5  # largest sum of the scores of the rows that are not hard
 MOST_HARD = 20_000  # largest number of hard rows
 MOST_WARPED = 300  # with more parameters, finding directions takes longer than it gains
 SURE = 0.2  # standard deviation of a logarithm up to which the parameter is clear of zero
+ALL_IN_LOCKSTEP = 2_000  # with at most so many rows, chains in lockstep are exact in all
 LEAST_MORE = 2_000  # least number of exact rows where the hard rows are not enough
 FEW_ROWS = 4_000  # with at most so many rows, all of them may be hard
 STRONG = 0.1  # rows with a larger score are exact where the others are kept to fourth order
@@ -76,7 +77,7 @@ class Proposal:
 
         In tails all rows leave their quadratics, and chains that do not go there cannot say so.
         """
-        few = self.frame.target.n_rows <= LEAST_MORE
+        few = self.frame.target.n_rows <= ALL_IN_LOCKSTEP
         return self.exact if few else self.of_hard_rows
 
     @cached_property

@@ -131,7 +131,8 @@ def _chosen(target, request, watch):
     if target.memory is None and is_wide(target, request):
         with request.timed("span of the rows"):
             wide = RowSpace(target)
-        found = _sample(wide.target, wide.request(request), wide.watched(watch, request.seed))
+        own, watched = wide.request(request), wide.watched(watch, request.seed)
+        found = _sample(wide.reduced_target, own, watched)
         return wide.outcome(found, request.seed)
     return _sample(target, request, watch)
 

@@ -59,10 +59,10 @@ def is_linear(target):
 
 def has_closed_form(target):
     """Whether `is_linear` holds and the priors of all coefficients are normal or flat."""
-    return is_linear(target) and of_family(_of_coefficients(target), Normal, Flat).all()
+    return is_linear(target) and of_family(_coefficient_priors(target), Normal, Flat).all()
 
 
-def _of_coefficients(target):
+def _coefficient_priors(target):
     """The rows of the prior table that are priors of coefficients."""
     return target.prior[: target.n_parameters - target.model.n_extra]
 
@@ -116,7 +116,7 @@ def few_rows(target):
     return Target(X, y, weights, target.model, target.prior, **options)
 
 
-def _independent(A):
+def _full_rank_triangle(A):
     """The triangular factor of A; raise `ValueError` if its columns are linearly dependent."""
     values = linalg.svdvals(A)
     if values[-1] < SINGULAR * values[0]:
@@ -161,7 +161,7 @@ class Conditional:
         Rx, Ry = self.R[:-1, :-1] / self.reference, self.R[:, -1] / self.reference
         both = np.concatenate([Rx, np.diag(root)])
         size = linalg.norm(both, axis=0)
-        C = _independent(both / np.where(size > 0.0, size, 1.0))
+        C = _full_rank_triangle(both / np.where(size > 0.0, size, 1.0))
         A = linalg.solve_triangular(C, (Rx / size).T, trans="T").T
         B = linalg.solve_triangular(C, np.diag(root / size), trans="T").T
         U, self.S, Vt = svd(A)
@@ -341,7 +341,7 @@ def conditional_of(target):
     total = target.total_weight
     # Where σ is known, the weights have been divided by σ², so that the reference is 1.
     reference = 1.0 if target.model.n_extra == 0 else _spread(R, target.intercept) / np.sqrt(total)
-    return Conditional(R, _of_coefficients(target), total, reference or 1.0)
+    return Conditional(R, _coefficient_priors(target), total, reference or 1.0)
 
 
 def _spread(R, intercept):

@@ -326,7 +326,7 @@ class Production:
         return float(np.max(self.setup.step_size(steps)))
 
     @property
-    def _stuck(self):
+    def _remedy_for_rejections(self):
         """The words of a message that say what to do about moves that are hardly ever accepted."""
         if self.request.step_size is not None:
             return "Use step_size='auto' or a smaller step_size."
@@ -344,12 +344,12 @@ class Production:
             raise SamplerDivergedError(
                 f"chain {int(np.argmin(rates))} accepted no move with step_size={h:.4g} "
                 f"(batch_size={self.setup.batch_size}, all rows): it has not moved from its start. "
-                + self._stuck
+                + self._remedy_for_rejections
             )
         if worst < ACCEPT_WARNING:
             warnings.warn(
                 f"Only {worst:.1%} of the moves were accepted with step_size={h:.4g}. "
-                + self._stuck,
+                + self._remedy_for_rejections,
                 StepSizeWarning,
                 stacklevel=2,
             )

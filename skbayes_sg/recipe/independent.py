@@ -50,7 +50,7 @@ RIDGES = 3.5  # rows for each parameter up to which Student's t priors may leave
 # take at most BEARABLE_SECONDS where tails may be cut off, are then preferred to independent draws.
 FINITE = 0.5
 ALL_SCORED = 4_000  # with at most so many rows, scores are computed from all of them
-FEW_ROWS = 4  # rows for each parameter up to which scores judge predictors of rows as well
+FEW_ROWS_EACH = 4  # rows for each parameter up to which scores judge predictors of rows as well
 JUDGED_ROWS = 100  # number of rows whose predictors are judged
 # Draws give way to chains if the error of a predictor's mean (in posterior standard deviations) or
 # variance (relative) is larger than SHIFT and than SIGMAS of its standard errors.
@@ -306,7 +306,7 @@ def _of_predictors(target, draws, scores):
     With hardly more rows than parameters, the law of each parameter is about its prior, and only
     sums of many parameters, such as predictors, tell that draws are wrong.
     """
-    if target.n_rows > FEW_ROWS * target.n_parameters:
+    if target.n_rows > FEW_ROWS_EACH * target.n_parameters:
         return {}
     rows = np.unique(np.linspace(0, target.n_rows - 1, JUDGED_ROWS).astype(int))
     directions = target.along(target.design(rows), np.eye(target.n_parameters))

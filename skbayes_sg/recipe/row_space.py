@@ -44,7 +44,7 @@ def is_wide(target, request):
 class RowSpace:
     """A target with as many columns as X has rank, and the maps to and from its parameters.
 
-    The attribute `target` is this reduced target.
+    The attribute `reduced_target` is that target.
 
     Parameters
     ----------
@@ -66,7 +66,8 @@ class RowSpace:
         prior = np.concatenate([Normal(scale=1.0)._table((K * len(self.root),)), rest])
         options = {"intercept": target.intercept, "n_jobs": target.n_jobs}
         X = np.ascontiguousarray(self.U * self.root)
-        self.target = Target(X, target.labels(), target.weight, target.model, prior, **options)
+        rows = X, target.labels(), target.weight
+        self.reduced_target = Target(*rows, target.model, prior, **options)
 
     def reduced(self, theta):
         """Parameters of the reduced target for θ of the original one: a = Vᵀz with z = θ/s."""

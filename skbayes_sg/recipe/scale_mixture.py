@@ -50,6 +50,8 @@ SINGULAR = 1e-11
 JITTER = 1e-20  # share of the trace of C that is added to its diagonal
 WALKS = 3  # steps of the random walk of log σ, and of that of log ν, in a sweep
 SHORTEST, LONGEST = 0.1, 3.0  # range of the random scale of these steps
+# Sampling is given up where log σ is nearer than this to where C can no longer be factored.
+MARGIN = 3.0
 LEAST = 1e-8  # where |b|/s is smaller, 1/v is drawn as for this value
 # Beside a coefficient with a smaller s²/v, rounding errors hide the others: sampling is given up.
 LEAST_OF_V = 1e-10
@@ -151,7 +153,7 @@ class ScaleMixtureGibbs:
         K = self._without_noise()
         self.lowest = self._lowest(K)
         _, P = self._walk(K)
-        if (self.log_sigma < self.lowest + LONGEST).any():
+        if (self.log_sigma < self.lowest + MARGIN).any():
             raise np.linalg.LinAlgError("σ is close to zero with more rows than coefficients.")
         self.b = self._coefficients(P)
         self.flat = self._flat_coefficients()

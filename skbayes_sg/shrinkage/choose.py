@@ -243,7 +243,7 @@ def _in_span(fixed, scales, request, watch):
     """The `Outcome` of draws in the span of the rows, made with a/τ for the a of `RowSpace`."""
     with request.timed("span of the rows"):
         wide = RowSpace(fixed)
-    n = wide.n_linear * wide.target.n_features
+    n = wide.n_linear * wide.reduced_target.n_features
     own = replace(
         scales,
         group=np.zeros(n, dtype=int),
@@ -261,7 +261,8 @@ def _in_span(fixed, scales, request, watch):
     def parameters(draws):
         return request.parameters(unreduced(draws))
 
-    found = _sample(wide.target, own, replace(request, names=(), parameters=parameters), None)
+    reduced = replace(request, names=(), parameters=parameters)
+    found = _sample(wide.reduced_target, own, reduced, None)
     draws = unreduced(found.draws)
     if watch is not None:
         watch(lambda: (draws, None), 1.0)

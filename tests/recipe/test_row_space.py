@@ -70,9 +70,8 @@ def test_the_density_is_that_of_all_coefficients(model):
         a = z @ V
         reduced = np.concatenate([a.ravel(), theta[K * d :]])
         unseen = 0.5 * ((z - a @ V.T) ** 2).sum()
-        whole, seen = (
-            t.value_and_gradient(p)[0] for t, p in ((target, theta), (space.target, reduced))
-        )
+        pairs = (target, theta), (space.reduced_target, reduced)
+        whole, seen = (t.value_and_gradient(p)[0] for t, p in pairs)
         constants.append(whole - seen - unseen)
     assert np.ptp(constants) < 1e-8
 

@@ -1026,7 +1026,7 @@ MUTANTS = [
     ),
     Mutant(
         "predictors are not judged", "recipe/independent.py",
-        "FEW_ROWS = 4 ", "FEW_ROWS = 0 ",
+        "FEW_ROWS_EACH = 4 ", "FEW_ROWS_EACH = 0 ",
         "test_independent.py::test_predictors_are_judged_by_scores[0.15-True]",
     ),
     Mutant(
