@@ -187,7 +187,7 @@ def find_modes(frame):
     frames, at_floor = [frame], []
     for mode in search.others():
         other = _followed(frame, mode, part is not target)
-        if other is None or any(_same(other, known) for known in frames):
+        if other is None or any(_is_same_mode(other, known) for known in frames):
             continue
         (at_floor if _is_degenerate(other.centre.theta, frame) else frames).append(other)
     return _weighed(frames, at_floor, search.complete)
@@ -211,7 +211,7 @@ def _followed(frame, mode, further):
     return other if _hessian_at(target.with_prior(centre.prior), centre) is not None else None
 
 
-def _same(one, other):
+def _is_same_mode(one, other):
     """Whether the centres of two frames are within `NEAR` of each other in both metrics."""
     shift = one.centre.theta - other.centre.theta
     steps = [preconditioning.solve(frame.laplace_root, shift) for frame in (one, other)]
@@ -317,7 +317,7 @@ class _Search:
         radius = np.sqrt(len(start))
         options = {"max_iter": 60, "radius": radius, "known": self._is_known}
         mode = self._minimum(newton(self.target, start, 0.05, **options))
-        if mode is None or any(_near(mode, known) for known in self.found):
+        if mode is None or any(_is_same_minimum(mode, known) for known in self.found):
             return None
         self.found.append(mode)
         return mode
@@ -469,7 +469,7 @@ def _largest_bend(prior):
     return prior[:, POWER] * (df + 1.0) / (8.0 * df * prior[:, SCALE] ** 2)
 
 
-def _near(one, other):
+def _is_same_minimum(one, other):
     """Whether two minima are within `NEAR` of each other in both metrics."""
     shift = one.theta - other.theta
     return max(linalg.norm(preconditioning.solve(m.F, shift)) for m in (one, other)) < NEAR
