@@ -79,7 +79,7 @@ def potential(data, prior, coordinates, model, phi, scratch, valued, g_out):
 
 
 @inner
-def _begin(state, record, rng, length, jitter):
+def _begin_trajectory(state, record, rng, length, jitter):
     """Draw the momentum, the step ε and the number of steps of the next trajectory."""
     fill_normal(rng, state[MOMENTUM])
     for j in range(state.shape[1]):
@@ -164,7 +164,7 @@ def run_metropolis(
         record[POTENTIAL] = value
     while done < thin * draws_out.shape[0] and budget > 0:
         if record[REMAINING] == 0.0:
-            _begin(state, record, rng, length, jitter)
+            _begin_trajectory(state, record, rng, length, jitter)
         record[REMAINING] -= 1.0
         record[LEAPFROGS] += 1.0
         budget -= 1

@@ -15,8 +15,8 @@ from .._base.validation import check_within
 from ..kernels.gradient import (
     add_product,
     add_pulled_back,
-    begin,
     gradient,
+    start_gradient,
     to_theta,
 )
 from ..kernels.layout import (
@@ -74,7 +74,7 @@ def _interpolated(problem, estimator, phi, rows, n, coefficients, scratch, g_out
     vectors, coordinates = scratch.vectors, problem.coordinates
     theta, g, share = vectors[THETA], vectors[GRADIENT_THETA], problem.vectors[EXACT_SHARE, 0]
     to_theta(coordinates, phi, theta)
-    begin(problem.vectors, theta, coordinates.centre, g, g_out)
+    start_gradient(problem.vectors, theta, coordinates.centre, g, g_out)
     prior_gradient(problem.prior, theta, g)
     blocks = scratch.blocks
     add_interpolated(problem.data, estimator, share, theta, rows, n, coefficients, blocks, g)

@@ -82,7 +82,7 @@ def add_rows(data, estimator, theta, rows, n, coefficients, blocks, g_out):
 
 
 @inlined
-def begin(vectors, theta, centre, g, g_out):
+def start_gradient(vectors, theta, centre, g, g_out):
     """Set g to -ref(θ) and g_out to the offset: see the formula of `layout.Problem`."""
     for j in range(theta.shape[0]):
         shift = theta[j] - centre[j]
@@ -96,7 +96,7 @@ def gradient(problem, estimator, phi, rows, n, coefficients, scratch, g_out):
     vectors, coordinates = scratch.vectors, problem.coordinates
     theta, g = vectors[THETA], vectors[GRADIENT_THETA]
     to_theta(coordinates, phi, theta)
-    begin(problem.vectors, theta, coordinates.centre, g, g_out)
+    start_gradient(problem.vectors, theta, coordinates.centre, g, g_out)
     prior_gradient(problem.prior, theta, g)
     add_rows(problem.data, estimator, theta, rows, n, coefficients, scratch.blocks, g)
     add_product(problem.linear, phi, g_out)

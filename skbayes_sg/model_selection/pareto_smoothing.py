@@ -78,11 +78,11 @@ def _leave_one_out(ll, powers, log_v, log_survival, scratch, order, grid, out):
     """Fill `out` (n_rows, 3) for all rows; the other arrays are scratch."""
     lw, keys, x = scratch[0], scratch[1], scratch[2]
     for i in range(ll.shape[0]):
-        _weigh(ll[i], powers[i], log_v, log_survival, lw, keys, x, order, grid, out[i])
+        _weigh_row(ll[i], powers[i], log_v, log_survival, lw, keys, x, order, grid, out[i])
 
 
 @inner
-def _weigh(ll, power, log_v, log_survival, lw, keys, x, order, grid, out):
+def _weigh_row(ll, power, log_v, log_survival, lw, keys, x, order, grid, out):
     """Fill the results `out` (3,) of one row, given its log-likelihoods `ll` at the draws.
 
     `log_survival` has log(1 - u) for the probabilities u of the quantiles that replace the largest
