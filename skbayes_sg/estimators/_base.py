@@ -528,7 +528,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         """
         kinds = None if offset is None else offset.kinds
         if kinds is None or not kinds.any():
-            return self._joined(X, work, offset, draws, in_order)
+            return self._map_blocks(X, work, offset, draws, in_order)
         out = None
         for kind in np.unique(kinds):
             rows = np.flatnonzero(kinds == kind)
@@ -536,13 +536,13 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             def own(places, eta, components, rows=rows):
                 return work(rows[places], eta, components)
 
-            found = self._joined(X[rows], own, offset.take(rows), draws, in_order)
+            found = self._map_blocks(X[rows], own, offset.take(rows), draws, in_order)
             if out is None:
                 out = np.empty((len(kinds), *found.shape[1:]), dtype=found.dtype)
             out[rows] = found
         return out
 
-    def _joined(self, X, work, offset, draws, in_order):
+    def _map_blocks(self, X, work, offset, draws, in_order):
         """The results of `work` for all blocks, each a slice of the rows, joined along the rows."""
         block, firsts = self._blocks(X, offset, draws)
 

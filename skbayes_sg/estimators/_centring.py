@@ -33,31 +33,32 @@ from ..priors import Flat, Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family, resolve
 
-__all__ = ["FAR", "centre_of", "check_near", "giving_way", "uncentred", "warn_if_held_back"]
+__all__ = ["REFUSED_FROM", "centre_of", "check_near", "giving_way", "uncentred"]
+__all__ += ["warn_if_held_back"]
 
 # Limits of the absolute mean of a column, in its standard deviations.
-FAR = 1e6  # beyond it columns must be centred, and are refused where they cannot be
+REFUSED_FROM = 1e6  # beyond it columns must be centred, and are refused where they cannot be
 # From here on columns are centred where that leaves the posterior the same: rounding errors of a
 # response far from zero become 10³ times as large.
-SOME_WAY = 1e3
-GIVES = 5.0  # factor c in the default prior N(0, s₀² + Σ_j (c m_j min(u_j, s₀/s_j))²)
-NEAR = 1.5  # up to here a column does not widen the default prior of an intercept
+CENTRED_FROM = 1e3
+WIDENING = 5.0  # factor c in the default prior N(0, s₀² + Σ_j (c m_j min(u_j, s₀/s_j))²)
+WIDENED_FROM = 1.5  # up to here a column does not widen the default prior of an intercept
 ROUNDING = 1e14  # beyond it values differ in their last digits only, and the column is constant
 SOME_ROWS = 1000  # rows from which moments of columns are estimated first
 HELD_BACK = 1.0  # posterior standard deviations by which a default prior may move an intercept
 
 
-def centre_of(estimator, X, weight, far=SOME_WAY):
+def centre_of(estimator, X, weight, far=CENTRED_FROM):
     """What to subtract from the columns: means of those far from zero, 0 for all others, or None.
 
     Columns whose means are more than `far` standard deviations from zero are centred where the
-    posterior stays the same. Where it does not, they are left as they are, and refused from `FAR`
-    on.
+    posterior stays the same. Where it does not, they are left as they are, and refused beyond
+    `REFUSED_FROM`.
 
     Raises
     ------
     ValueError
-        For columns beyond `FAR` if centred rows have another posterior, or would need a copy.
+        For columns beyond `REFUSED_FROM` if centred rows have another posterior, or need a copy.
     """
     mean, variance = _of_some_rows(X, weight)
     if not (np.abs(mean) > 0.1 * far * np.sqrt(variance)).any():
@@ -94,20 +95,20 @@ def giving_way(prior, target, learned):
         Whether the scales of coefficients are learned.
     """
     K, d = target.model.n_linear, target.n_features
-    if d == 0 or not _is_far(*_of_some_rows(target.X, target.weight), 0.5 * NEAR).any():
+    if d == 0 or not _is_far(*_of_some_rows(target.X, target.weight), 0.5 * WIDENED_FROM).any():
         return prior
     _, mean, variance = target.column_moments()
-    far, spread = _is_far(mean, variance, NEAR), np.sqrt(variance)
+    far, spread = _is_far(mean, variance, WIDENED_FROM), np.sqrt(variance)
     prior, own, b = prior.copy(), prior[: K * d], slice(K * d, K * d + K)
     bounded = of_family(own, Normal) & (not learned)
     scale = np.where(bounded, own[:, SCALE], np.inf).reshape(K, d)[:, far]
     most = prior[b, SCALE, None] / spread[far]
-    moved = np.square(GIVES * mean[far] * np.minimum(scale, most)).sum(axis=1)
+    moved = np.square(WIDENING * mean[far] * np.minimum(scale, most)).sum(axis=1)
     prior[b, SCALE] = np.sqrt(prior[b, SCALE] ** 2 + moved)
     return prior
 
 
-def _is_far(mean, variance, far=FAR):
+def _is_far(mean, variance, far=REFUSED_FROM):
     """Which columns have means beyond `far` standard deviations; never those that are constant.
 
     A column that varies in its last digits only is constant.
@@ -125,7 +126,8 @@ def _can_be_centred(estimator, X):
 def check_near(estimator, mean, variance):
     """`ValueError` for a column far from zero, beside an intercept or another such column."""
     far = np.flatnonzero(_is_far(mean, variance))
-    constants = np.abs(mean) > FAR * np.sqrt(variance)  # constants, and columns far from zero
+    # Constants, and columns far from zero.
+    constants = np.abs(mean) > REFUSED_FROM * np.sqrt(variance)
     if len(far) == 0 or (constants.sum() == 1 and not estimator.fit_intercept):
         return
     j = far[0]

@@ -26,7 +26,7 @@ from ..priors.flat import PositiveFlat
 from ..recipe.choose import check_noise
 from ..recipe.request import Outcome, chosen_without_steps
 from ..shards.dask import is_dask
-from ._centring import FAR, centre_of
+from ._centring import REFUSED_FROM, centre_of
 from ._shards import Plan, first_label
 from ._store import check_draw_store
 
@@ -200,7 +200,7 @@ def _problem(estimator, reader, columns, rows, codes, levels, plan):
     """The `GroupProblem` to sample, and the `GroupPlan` with the scales of the groups."""
     X, y, weight = rows
     only = len(columns.names) == estimator.n_features_in_  # whether there are no other columns
-    centre = None if only else centre_of(reader, X, weight, FAR)
+    centre = None if only else centre_of(reader, X, weight, REFUSED_FROM)
     if centre is not None:
         _check_slopes(columns, centre, type(estimator).__name__)
         X = X - centre

@@ -40,7 +40,7 @@ __all__ = ["Past", "can_update", "update", "where_possible"]
 
 KEPT_ROWS = 1000  # up to this number of rows in all batches, rows are kept and stay exact
 # As long as no quadratic approximates them well, up to this many times KEPT_ROWS rows are kept.
-KEPT_LACKING = 10
+KEPT_FACTOR = 10
 # Standard deviation, over the posterior, of the log-likelihood that a good quadratic may leave out.
 GOOD = 0.1
 # Numbers of X beyond which more than KEPT_ROWS rows are not kept, unless no row so far is of some
@@ -295,7 +295,7 @@ def _grown(past, target, draws, rows, lacking):
     own = summarised(target, mean, covariance)
     some = flat[np.unique(np.linspace(0, len(flat) - 1, CHECKED).astype(int))]
     left = np.inf if lacking else left_out(target.with_memory(None), own, some)
-    few = n <= KEPT_LACKING * KEPT_ROWS and (lacking or n * rows[0].shape[1] <= KEPT_NUMBERS)
+    few = n <= KEPT_FACTOR * KEPT_ROWS and (lacking or n * rows[0].shape[1] <= KEPT_NUMBERS)
     if past.memory is None and few and left > GOOD:
         return replace(past, rows=rows), 0.0
     memory = own if past.memory is None else past.memory + own
