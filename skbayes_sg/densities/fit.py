@@ -26,7 +26,7 @@ from ..geometry.modes import Modes
 from ..gradients import SAGA, Full, Minibatch
 from ..recipe.final_run import LONGEST, Production, outcome_of, raise_if_diverged
 from ..recipe.full_data import run_exact
-from ..recipe.price import seconds_of_steps, warn_of_steps
+from ..recipe.price import seconds_of_steps, slowdown_of_batches, warn_of_steps
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Uniform
 from .around import (
@@ -271,6 +271,7 @@ def _produce(frame, setup, positions, request, watch):
         n_warmup = int(np.clip(5 * relaxation, 1, 20 * LONGEST))
         n_warmup += setup.gradient.settling_steps(setup.n_rows, setup.batch_size)
     seconds = seconds_of_steps(frame.target, request.n_chains, setup.batch_size)
+    seconds *= slowdown_of_batches(frame.target, setup.batch_size)
     steps = n_warmup + thin * request.n_draws
     warn_of_steps(seconds * steps, request.n_chains * steps, setup.batch_size, SHORTER)
     chains = new_chains(setup, positions, request.seed)

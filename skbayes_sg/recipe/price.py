@@ -26,6 +26,7 @@ __all__ = [
     "seconds_of_chains",
     "seconds_of_rows",
     "seconds_of_steps",
+    "slowdown_of_batches",
     "warn_if_long",
     "warn_of_steps",
 ]
@@ -37,6 +38,8 @@ EXACT_SECONDS = 1.0  # predicted cost up to which chains on all rows replace dou
 # Predicted cost up to which chains on all rows replace poor draws and noisy gradients.
 BEARABLE_SECONDS = 10.0
 EXACT_WARMUP = 250  # trajectories of warm-up of chains on all rows
+# A row that is drawn at random takes so many times as long as one that is read in order.
+RANDOM_ROWS = 2.0
 
 
 def _of_columns(target, dense, stored):
@@ -60,6 +63,14 @@ def seconds_of_steps(target, n_steps, n_rows):
     row = target.model.n_predictors * (20 * target.model.cost + _of_columns(target, 0.8, 6.4))
     one = n_rows * row + _of_coordinates(target) + target.model.overhead
     return n_steps * one * 1e-9
+
+
+def slowdown_of_batches(target, n_rows):
+    """How many times as long a step of `n_rows` rows takes if they are drawn at random.
+
+    Only warnings need it: the choices of "auto" rest on rows in order, as they were measured.
+    """
+    return RANDOM_ROWS if n_rows < target.n_rows else 1.0
 
 
 def seconds_of_chains(target, request):

@@ -23,7 +23,13 @@ from ..schedules import varies
 from .excursions import excursion
 from .final_run import LONGEST, Production, outcome_of, raise_if_diverged
 from .independent import ALL_SCORED
-from .price import LONG_SECONDS, seconds_of_chains, seconds_of_steps, warn_of_steps
+from .price import (
+    LONG_SECONDS,
+    seconds_of_chains,
+    seconds_of_steps,
+    slowdown_of_batches,
+    warn_of_steps,
+)
 from .tuning import Refused, Tuner
 
 __all__ = ["run_stochastic"]
@@ -101,6 +107,7 @@ def _produce(tuner, positions, request, watch):
         _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
         raise_if_diverged(frame, setup, chains, request, tuner.largest_step)
     seconds = seconds_of_steps(tuner.target, request.n_chains, tuner.n)
+    seconds *= slowdown_of_batches(tuner.target, tuner.n)
     options = {"largest_step": tuner.largest_step, "seconds": seconds}
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, **options)
     return production.run(chains, watch)
@@ -114,7 +121,7 @@ def _tell_price(tuner, thin, n_warmup):
     if request.is_open and seconds > max(LONG_SECONDS, seconds_of_chains(target, request)):
         raise Refused
     remedy = "Use larger steps or fewer rows, or make fewer draws (n_draws)."
-    warn_of_steps(seconds, steps, tuner.n, remedy)
+    warn_of_steps(slowdown_of_batches(target, tuner.n) * seconds, steps, tuner.n, remedy)
 
 
 def _warn_slow(tuner, relaxation):

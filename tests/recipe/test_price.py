@@ -37,6 +37,8 @@ def test_prices_are_the_formulas():
     assert np.isclose(price.seconds_of_chains(posterior, request), 3 * 4 * 750 * row * 1e-9)
     of_rows = (50 * (4 + 0.08 * 10) + 0.2 * 11**2) * 1e-9
     assert np.isclose(price.seconds_of_rows(posterior, 50), of_rows)
+    assert price.slowdown_of_batches(posterior, 999) == price.RANDOM_ROWS
+    assert price.slowdown_of_batches(posterior, 1000) == 1.0
     posterior.model.cost = 2.0  # that of functions of users
     row = 1000 * (40 + 0.8 * 10) + 11**2
     assert np.isclose(price.seconds_of_steps(posterior, 7, 1000), 7 * row * 1e-9)
@@ -127,7 +129,7 @@ def test_coupled_chains_are_in_the_price_of_steps(monkeypatch):
 def test_the_price_of_steps_is_told_or_refused(monkeypatch):
     monkeypatch.setattr(stochastic, "seconds_of_steps", lambda *arguments: 600.0)
     model = BayesianLogisticRegression(sampler="baoab", n_draws=20, n_chains=2, random_state=0)
-    with pytest.warns(LongRunWarning, match="steps with 10 rows each is predicted to take 10 min"):
+    with pytest.warns(LongRunWarning, match="steps with 10 rows each is predicted to take 20 min"):
         model.fit(*binary(3000))
     modes = find_modes(frame_of(target(), "hessian", True, np.random.default_rng(0)))
     with pytest.raises(Refused):
