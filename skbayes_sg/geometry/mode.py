@@ -14,7 +14,7 @@ from scipy import linalg, optimize, sparse
 
 from ..engine.target import Target
 from ..models import LinearKnownNoise, Softmax
-from ..priors import Laplace
+from ..priors import Flat, Laplace
 from ..priors.columns import LOC, SCALE, SHAPE
 from ..priors.families import of_family
 from ..priors.table import starting_point
@@ -334,8 +334,15 @@ def not_finite(theta):
 
 
 def check_independent(target, dense):
-    """Raise `ValueError` if the prior is flat and X does not determine the coefficients."""
+    """Raise `ValueError` if rows do not determine the coefficients that have flat priors.
+
+    The other coefficients are determined by their proper priors, however wide these are, so that
+    only the rows' Hessian in those with flat priors must be positive definite.
+    """
+    flat = of_family(target.prior, Flat)
     if not dense:
+        if _is_intercept_alone(target, flat) and not target.model.separable:
+            return
         raise ValueError(
             f"prior='flat' needs a check that the posterior exists, which is only available for up "
             f"to {preconditioning.DENSE_LIMIT} parameters, and there are {target.n_parameters}. "
@@ -346,9 +353,8 @@ def check_independent(target, dense):
         target = Target(
             target.X, 0.0, target.weight, LinearKnownNoise(), prior, intercept=target.intercept
         )
-    target = target.with_prior(_smoothed(target.prior, target.prior[:, SCALE]))
-    theta = starting_point(target.prior)
-    H = target.likelihood_hessian(theta) + np.diag(target.prior_curvature(theta))
+    flat = flat[: target.n_parameters]
+    H = target.likelihood_hessian(starting_point(target.prior))[np.ix_(flat, flat)]
     scale = 1.0 / np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))
     if linalg.eigvalsh(scale[:, None] * H * scale)[0] >= DEPENDENT:
         return
@@ -363,6 +369,11 @@ def check_independent(target, dense):
         "columns of X (with the intercept) are linearly dependent. Use a proper prior, or drop "
         "columns."
     )
+
+
+def _is_intercept_alone(target, flat):
+    """Whether the only flat prior is that of the intercept, which any row determines."""
+    return bool(flat.sum() == 1 and target.intercept and flat[target.n_features])
 
 
 def check_proper(target, centre):

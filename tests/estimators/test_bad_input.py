@@ -209,6 +209,31 @@ def test_dependent_columns():
         quick(prior="flat").fit(X[:, [0, 0, 1]], y)
 
 
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [
+        (BayesianRobustRegression, {}),
+        (BayesianRobustRegression, {"sampler": "hmc"}),
+        (BayesianLinearRegression, {"prior": "laplace"}),
+        (BayesianLinearRegression, {"prior": "student_t"}),
+    ],
+)
+def test_dependent_columns_in_any_unit_of_the_response(estimator, options):
+    """All levels of a column, and prices in dollars: only the prior of the intercept is flat."""
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 4, 300)
+    rows = np.c_[rng.normal(size=300), np.eye(4)[level]]
+    price = 6.0 * rows[:, 0] + 10.0 * (level == 0) + 4.0 * rng.standard_t(3, 300)
+    fits = [
+        estimator(random_state=0, n_draws=300, **options).fit(rows, unit * price)
+        for unit in (1.0, 1e4, 1e6)
+    ]
+    for fit, unit in zip(fits[1:], (1e4, 1e6), strict=True):
+        shift = (fit.coef_ / unit - fits[0].coef_) / fits[0].coef_std_
+        assert np.abs(shift).max() < 0.3
+        assert fit.coef_std_ / unit == pytest.approx(fits[0].coef_std_, rel=0.2)
+
+
 def test_constant_columns():
     model = quick().fit(np.c_[X, np.full(60, 3.0), np.zeros(60)], y)
     assert np.isfinite(model.coef_).all()

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from scenes import make_scene
 
 from skbayes_sg.engine.target import Target
 from skbayes_sg.geometry import mode
 from skbayes_sg.models import Robust
-from skbayes_sg.priors import Gamma, HalfStudentT, Normal, Units
+from skbayes_sg.priors import Flat, Gamma, HalfStudentT, Normal, Units
 
 
 @pytest.fixture
@@ -44,3 +45,19 @@ def test_the_lowest_place_is_remembered(target):
     values = [objective.value(np.full(4, x))[0] for x in (-2.0, -1.0, 3.0)]
     assert objective.lowest == min(values)
     np.testing.assert_array_equal(objective.lowest_at, np.zeros(4))
+
+
+def test_a_flat_intercept_alone_needs_no_hessian():
+    """Thousands of columns have normal priors by default, and the intercept a flat one."""
+    robust = make_scene("robust", n_rows=30).target
+    table = robust.prior.copy()
+    table[2] = Flat()._table(())
+    mode.check_independent(robust.with_prior(table), dense=False)
+    table[1] = table[2]
+    with pytest.raises(ValueError, match="up to 2000 parameters"):
+        mode.check_independent(robust.with_prior(table), dense=False)
+    logistic = make_scene("logistic", n_rows=30).target  # which classes may separate
+    table = logistic.prior.copy()
+    table[2] = Flat()._table(())
+    with pytest.raises(ValueError, match="up to 2000 parameters"):
+        mode.check_independent(logistic.with_prior(table), dense=False)
