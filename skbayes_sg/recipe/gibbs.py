@@ -30,7 +30,7 @@ def price_of(seconds, n_warmup, n_draws, what, remedy):
     return tell
 
 
-def thinned(sweep, current, request, thinning, tell):
+def thinned(sweep, current, request, thinning, tell, watch=None):
     """Make draws, thinned until enough of them are effective; return them and the sweeps of each.
 
     Parameters
@@ -44,27 +44,49 @@ def thinned(sweep, current, request, thinning, tell):
         The sweeps of a draw to begin with and at most, and the share of effective draws aimed at.
     tell : callable
         From `price_of`: called with the new number whenever the sweeps of a draw are doubled.
+    watch : callable, optional
+        As for `skbayes_sg.recipe.choose.sample_posterior`. If it ends the run, there are fewer
+        draws.
     """
     first, most, aim = thinning
     n, thin = request.n_draws, request.thin or first
-    draws = _drawn(sweep, current, n, thin)
-    while request.thin is None and thin < most:
-        if _worst(draws, request)[0] >= aim * draws.shape[0] * n:
+    is_open, done = request.thin is None, 0.0
+    draws = np.empty((request.n_chains, 0, 0))
+    while True:
+        # Sweeps may be doubled again: each time, one half of the progress that is left is reported.
+        end = done + (0.5 * (1.0 - done) if is_open else 1.0)
+        draws = _drawn(sweep, current, draws, n, thin, _between(watch, done, end))
+        if draws.shape[1] < n:
+            return draws, thin
+        if not is_open or thin >= most or _worst(draws, request)[0] >= aim * draws.shape[0] * n:
             break
-        thin, kept = 2 * thin, draws[:, 1::2]
+        thin, done, draws = 2 * thin, end, draws[:, 1::2]
         tell(thin)
-        more = _drawn(sweep, current, n - kept.shape[1], thin)
-        draws = np.concatenate([kept, more], axis=1)
+    if watch is not None:
+        watch(lambda: (draws, None), 1.0)
     return draws, thin
 
 
-def _drawn(sweep, current, n, thin):
-    """Make n draws of each chain, `thin` sweeps apart: (n_chains, n, n_parameters)."""
-    found = []
-    for _ in range(n):
+def _between(watch, begin, end):
+    """A `watch` that reports shares of a part of the run, from `begin` to `end`, of the whole."""
+    if watch is None:
+        return lambda so_far, share: False
+    return lambda so_far, share: watch(so_far, begin + (end - begin) * share)
+
+
+def _drawn(sweep, current, kept, n, thin, watch):
+    """Add draws of each chain, `thin` sweeps apart, to `kept` ones, up to n: (n_chains, n, ...)."""
+    found, n_more = list(kept.swapaxes(0, 1)), n - kept.shape[1]
+
+    def so_far():
+        return np.stack(found, axis=1), None
+
+    for k in range(n_more):
         for _ in range(thin):
             sweep()
         found.append(current())
+        if watch(so_far, (k + 1) / n_more):
+            break
     return np.stack(found, axis=1)
 
 

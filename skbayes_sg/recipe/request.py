@@ -149,7 +149,8 @@ def moments_and_kept(draws, request):
         return None, slice(None)
     moments = RunningMoments(*draws.shape)
     moments.add(request.parameters(draws))
-    return moments, kept_draws(request.n_draws, request.keep)
+    n_draws = draws.shape[1]  # fewer than requested if a callback has ended the run
+    return moments, kept_draws(n_draws, min(request.keep, n_draws))
 
 
 @dataclass(frozen=True)

@@ -268,9 +268,8 @@ def _run(target, request, watch):
     tell(request.thin or THIN)
     for _ in range(n_warmup):
         state.sweep()
-    draws, thin = gibbs.thinned(state.sweep, state.draws, request, (THIN, MOST_THIN, AIM), tell)
-    if watch is not None:
-        watch(lambda: (draws, None), 1.0)
+    thinning = THIN, MOST_THIN, AIM
+    draws, thin = gibbs.thinned(state.sweep, state.draws, request, thinning, tell, watch)
     report = "of Gibbs sampling", request.names, thin, n_warmup, target, request
     return gibbs.outcome(draws, "scale_mixture_gibbs", *report)
 

@@ -350,9 +350,7 @@ def run_horseshoe(target, scales, request, watch=None):
     for _ in range(n_warmup):
         _sweep(local, own, True)
     sweep, current = partial(_sweep, local, own), partial(_current, local, own)
-    draws, thin = gibbs.thinned(sweep, current, request, (THIN, MOST_THIN, AIM), tell)
-    if watch is not None:
-        watch(lambda: (draws, None), 1.0)
+    draws, thin = gibbs.thinned(sweep, current, request, (THIN, MOST_THIN, AIM), tell, watch)
     names = [*request.names, "prior_scale", "m_eff"]
     report = "under the horseshoe prior", names, thin, n_warmup, target, request
     return gibbs.outcome(draws, "horseshoe_gibbs", *report, own.told)

@@ -6,10 +6,12 @@ import pickle
 import numpy as np
 import pytest
 from problems import STOCHASTIC, binary, quick
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skbayes_sg import BayesianLinearRegression
 from skbayes_sg._base.callbacks import TASKS
 from skbayes_sg.exceptions import SamplerDivergedError
 
@@ -169,3 +171,19 @@ def test_an_auto_propagated_callback():
     pipe.fit(X, y)
     assert 1 <= recorder.tasks <= TASKS
     assert recorder.calls.count("begin") == recorder.calls.count("end")
+
+
+@pytest.mark.parametrize("options", [{"prior": "horseshoe"}, {"prior": "laplace"}])
+def test_gibbs_samplers_can_be_followed_and_stopped(options):
+    """The draws so far are kept, also where fewer than these are wanted."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((12, 15))
+    recorder = Recorder(stop_after=10)
+    model = BayesianLinearRegression(n_draws=200, n_chains=2, thin=2, random_state=0, **options)
+    fit = clone(model).set_callbacks(recorder).fit(rows, rows[:, 0])
+    assert "gibbs" in fit.sampler_
+    assert fit.posterior_.n_draws == 200 * 10 // TASKS
+    whole = clone(model).fit(rows, rows[:, 0])
+    np.testing.assert_array_equal(fit.posterior_.flat, whole.posterior_.flat[:, :40])
+    few = clone(model).set_params(keep=100).set_callbacks(Recorder(stop_after=10))
+    assert few.fit(rows, rows[:, 0]).posterior_.n_draws == 40

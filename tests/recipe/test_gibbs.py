@@ -42,6 +42,25 @@ def test_draws_are_thinned_until_enough_of_them_are_effective():
     assert thinned(0.999, thin=3)[1:] == ([], 3)
 
 
+def test_progress_leaves_room_for_draws_that_are_thinned_further():
+    shares, chain = [], Autoregressive(0.999)
+
+    def watch(so_far, share):
+        shares.append(share)
+        return share > 0.7
+
+    parts = Request(n_draws=400), (2, 16, 0.5), lambda thin: None
+    draws, thin = gibbs.thinned(chain.sweep, chain.draws, *parts, watch)
+    assert shares == sorted(shares)
+    assert shares[399] == 0.5  # of the first draws, which are followed by 200 others
+    assert draws.shape == (2, len(shares) - 200, 1)
+    assert thin == 4
+
+    shares.clear()
+    gibbs.thinned(chain.sweep, chain.draws, Request(n_draws=30, thin=2), *parts[1:], watch)
+    assert shares == pytest.approx([k / 30 for k in range(1, 23)])
+
+
 def test_a_price_of_more_than_ten_seconds_is_told(recwarn):
     tell = gibbs.price_of(0.01, 500, 1000, "The run", "Do less.")
     gibbs.price_of(0.0018, 500, 1000, "The run", "Do less.")(5)  # 9.9 seconds
