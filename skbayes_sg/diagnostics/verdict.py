@@ -365,7 +365,8 @@ def _check_chains(examination, draws, weights, moments, evidence):
     remedy, by_chance = remedy_for_chains(n_draws), "independent" in evidence
     total = draws.shape[0] * n_draws
     if moments is None:
-        moving = np.ptp(draws.reshape(total, -1), axis=0) > 0.0
+        # Parameters that are the same in all draws are constants, unless there is a single draw.
+        moving = (np.ptp(draws.reshape(total, -1), axis=0) > 0.0) | (total == 1)
         ratios = np.where(moving, convergence.rhat(draws), 1.0)
     else:
         ratios = moments.rhat()

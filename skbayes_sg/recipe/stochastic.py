@@ -18,6 +18,7 @@ from ..diagnostics.verdict import EXCURSION
 from ..engine.run import new_chains, sample, sample_coupled, slopes_at
 from ..exceptions import StepSizeWarning
 from ..geometry import preconditioning
+from ..gradients import Minibatch
 from ..importance.potential import Potential
 from ..schedules import varies
 from .excursions import excursion
@@ -34,6 +35,11 @@ from .tuning import Refused, Tuner
 
 __all__ = ["run_stochastic"]
 
+FEWER_ROWS = "Use larger steps or fewer rows, or make fewer draws (n_draws)."
+LESS_NOISE = (
+    "Fewer rows a step would not help: their noise would call for smaller steps. Use a gradient "
+    "with less noise, such as gradient='auto', or make fewer draws (n_draws)."
+)
 DISTANCE = 0.5  # limit of the distance of coupled chains, in posterior standard deviations
 COUPLED_DRAWS = 600  # draws of all pairs of coupled chains together
 PAIRS = 2  # number of pairs of coupled chains
@@ -120,7 +126,8 @@ def _tell_price(tuner, thin, n_warmup):
     seconds = seconds_of_steps(target, steps, tuner.n)
     if request.is_open and seconds > max(LONG_SECONDS, seconds_of_chains(target, request)):
         raise Refused
-    remedy = "Use larger steps or fewer rows, or make fewer draws (n_draws)."
+    by_noise = isinstance(tuner.gradient, Minibatch) and request.step_size is None
+    remedy = LESS_NOISE if by_noise else FEWER_ROWS
     warn_of_steps(slowdown_of_batches(target, tuner.n) * seconds, steps, tuner.n, remedy)
 
 

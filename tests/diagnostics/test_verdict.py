@@ -295,6 +295,13 @@ def test_a_parameter_that_stands_still_is_no_reason():
     assert not names(check_draws(draws)) & {"R-hat", "effective sample size"}
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_of_a_draw_or_two_nothing_is_known(n):
+    """One draw stands still as well, which is no sign of agreement."""
+    wrong = names(check_draws(gaussian(n=2)[0][:1, :n]))
+    assert wrong >= {"R-hat", "effective sample size"}
+
+
 # -- of a posterior, and in fits ------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from problems import binary
 from scipy import sparse
+from sklearn.base import clone
 
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.dynamics import HMC, MALA
@@ -131,6 +132,8 @@ def test_the_price_of_steps_is_told_or_refused(monkeypatch):
     model = BayesianLogisticRegression(sampler="baoab", n_draws=20, n_chains=2, random_state=0)
     with pytest.warns(LongRunWarning, match="steps with 10 rows each is predicted to take 20 min"):
         model.fit(*binary(3000))
+    with pytest.warns(LongRunWarning, match="Fewer rows a step would not help.*gradient='auto'"):
+        clone(model).set_params(gradient="minibatch").fit(*binary(3000))
     modes = find_modes(frame_of(target(), "hessian", True, np.random.default_rng(0)))
     with pytest.raises(Refused):
         stochastic.run_stochastic(modes, Request(n_draws=20), np.random.default_rng(0))
