@@ -26,7 +26,7 @@ from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Preferential, Uniform
 from .final_run import LONGEST
 from .measure import SKETCH, WIDE_SKETCH, Survey
-from .price import seconds_of_steps
+from .price import seconds_of_steps, slowdown_of_batches, warn_of_steps
 
 __all__ = ["Refused", "Tuner", "coordinates_of", "has_few_rows"]
 
@@ -40,6 +40,12 @@ CHEAP = 5.0
 PILOT_ROWS = 100  # largest number of rows a step in the first pilot
 PILOT_STEP = 0.03**2  # smallest h times the curvature at the centre, in the first pilot
 PILOT_DRAWS = 200  # draws of each chain of a pilot
+# Steps in which autocorrelations fall by a factor e, beyond which no run is long enough.
+HOPELESS = 1e9
+SHORTER_PILOTS = (
+    "It is one of up to five pilots that look for a step size. Give a step_size, or leave "
+    "preconditioner, gradient and batch_size to 'auto'."
+)
 PILOT_SECONDS = 20.0  # predicted for a pilot; beyond it the exact sampler takes over
 SURVEY_DRAWS = 32  # draws at which curvature and noise are measured
 HEAVY_ROWS = 20_000  # rows whose probabilities are measured again at draws of a pilot
@@ -291,6 +297,7 @@ class Tuner:
     def _pilot_rounds(self):
         """Run pilots until the time step changes by less than half; return starting points φ."""
         self.n = min(self.n, self.request.batch_size or PILOT_ROWS) if not self.full else self.n
+        self._refuse_hopeless_steps()
         steps, made = [self.h], []
         for self.rounds in range(1, ROUNDS + 1):
             draws = self._pilot(first=self.rounds == 1)
@@ -313,6 +320,23 @@ class Tuner:
             return np.zeros((self.request.n_chains, self.target.n_parameters))
         return _spread(np.concatenate(made[-2:]), self.request.n_chains)
 
+    def _refuse_hopeless_steps(self):
+        """Raise `ValueError` if no chain of any length can cross the posterior by these steps.
+
+        If "auto" has chosen everything, it is `Refused`.
+        """
+        relaxation = self.relaxation()
+        if self.request.step_size is None and relaxation > HOPELESS:
+            if self.request.is_open:
+                raise Refused
+            kind = None if self.frame.kind == "none" else self.frame.kind
+            raise ValueError(
+                f"With preconditioner={kind!r} a chain needs {relaxation:.1e} steps to "
+                f"forget where it was: the posterior is narrow in one direction, which limits the "
+                f"step size to {self.h:.1e}, and wide in another. Use preconditioner='auto', or "
+                "standardise the columns of X (sklearn.preprocessing.StandardScaler)."
+            )
+
     def _pilot(self, first):
         """Draws of two pilot chains from the centre, or None if they have diverged."""
         setup, origin = self.setup(), np.zeros((2, self.target.n_parameters))
@@ -323,8 +347,12 @@ class Tuner:
         drop += self.gradient.settling_steps(self.target.n_rows, self.n)
         spacing = int(np.clip(relaxation / 4, 1, LONGEST / 4))
         steps = len(chains) * (drop + PILOT_DRAWS * spacing)
-        if self.request.is_open and seconds_of_steps(self.target, steps, self.n) > PILOT_SECONDS:
+        seconds = seconds_of_steps(self.target, steps, self.n)
+        if self.request.is_open and seconds > PILOT_SECONDS:
             raise Refused
+        if first:
+            told = slowdown_of_batches(self.target, self.n) * seconds
+            warn_of_steps(told, steps, self.n, SHORTER_PILOTS)
         _, chains = sample(setup, chains, 1, drop, n_jobs=self.request.n_jobs)
         draws, chains = sample(setup, chains, PILOT_DRAWS, spacing, n_jobs=self.request.n_jobs)
         if any(chain.diverged for chain in chains):

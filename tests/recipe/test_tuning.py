@@ -8,6 +8,7 @@ import pytest
 from scenes import make_scene, pulled_back
 from scipy import stats
 
+from skbayes_sg import BayesianPoissonRegressor
 from skbayes_sg.dynamics import BAOAB, SGLD
 from skbayes_sg.exceptions import StepSizeWarning
 from skbayes_sg.gradients import SAGA, SVRG, ControlVariate, Full, Minibatch, Taylor
@@ -447,3 +448,18 @@ def test_pilots_that_never_agree_are_told(monkeypatch):
     tuner, _ = steps_of_pilots(monkeypatch, [0.01, 0.2, 0.01, 0.2, 0.01])
     with pytest.warns(StepSizeWarning, match="not settled after 5 pilot runs"):
         tuner._pilot_rounds()
+
+
+def test_steps_that_lead_nowhere_are_refused_before_pilots():
+    """A column of 1e6 beside one of unit size, without a preconditioner."""
+    rng = np.random.default_rng(0)
+    rows = np.c_[1e6 + rng.integers(0, 10, 3000), rng.standard_normal(3000)]
+    counts = rng.poisson(np.exp(0.1 * (rows[:, 0] - 1e6) + 0.3 * rows[:, 1] - 1.0))
+    model = BayesianPoissonRegressor(preconditioner=None, n_draws=20, random_state=0)
+    with pytest.raises(ValueError, match="preconditioner=None a chain needs"):
+        model.fit(rows, counts)
+    frame = make_scene("logistic", n_rows=30).frame(kind="none")
+    tuner = Tuner(frame, Request(), np.random.default_rng(0))
+    tuner.h = 1e-12
+    with pytest.raises(Refused):
+        tuner._refuse_hopeless_steps()
