@@ -460,6 +460,6 @@ def test_steps_that_lead_nowhere_are_refused_before_pilots():
         model.fit(rows, counts)
     frame = make_scene("logistic", n_rows=30).frame(kind="none")
     tuner = Tuner(frame, Request(), np.random.default_rng(0))
-    tuner.h = 1e-12
+    tuner.h = 1e-30
     with pytest.raises(Refused):
         tuner._refuse_hopeless_steps()
