@@ -55,6 +55,15 @@ def units_of_1e10(rng):
     return Case(ROBUST, X, 1e10 * (X[:, 0] + rng.standard_t(2, 200)))
 
 
+def prices_in_dollars_by_city(rng):
+    """All levels of a column, whose sum is the intercept, and a response of 1e5."""
+    city = levels(rng, 300, 4)
+    y = 6e4 * (city == 0) + 4e4 * rng.standard_t(3, 300)
+    estimator = pick(rng, ROBUST, LINEAR)
+    options = {} if estimator == ROBUST else {"prior": Laplace(scale=1e5)}
+    return Case(estimator, np.c_[rng.normal(size=300), one_hot(city)], y, options=options)
+
+
 def one_class_levels_under_cauchy(rng):
     g = levels(rng, 400, 12)
     y = (rng.random(400) < expit(rng.normal(size=12))[g]) & (g > 2)
@@ -133,9 +142,10 @@ EARLIER = {
     made.__name__: made
     for made in [
         levels_70_and_more, thirteen_events, repeated_rows_in_shards, clustered_outliers,
-        heavy_tight_priors, units_of_1e10, one_class_levels_under_cauchy,
-        rare_levels_under_wide_prior, separable_under_student, correlated_under_cauchy,
-        far_from_zero, constant_response, options_for_few_rows, text_with_1000_words,
+        heavy_tight_priors, units_of_1e10, prices_in_dollars_by_city,
+        one_class_levels_under_cauchy, rare_levels_under_wide_prior, separable_under_student,
+        correlated_under_cauchy, far_from_zero, constant_response, options_for_few_rows,
+        text_with_1000_words,
         ten_classes_of_images, seven_classes_of_8000,
     ]
 }  # fmt: skip
