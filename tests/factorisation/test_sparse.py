@@ -224,7 +224,8 @@ def test_one_rating_a_category_does_not_diverge(parameters):
     """Ten columns in which every value occurs once: steps that are not shortened overshoot."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, 10)), rng.standard_normal(200)
-    options = {"sampler": "sgld", "n_draws": 20, "n_chains": 2, "random_state": 0} | parameters
+    options = {"sampler": "sgld", "n_draws": 20, "n_chains": 2, "thin": 2, "n_warmup": 40}
+    options |= {"random_state": 0} | parameters
     fit = BayesianPMF(rank=2, **options).fit(X, y)
     assert np.abs(fit.predict(X)).max() < 20.0 * np.abs(y).max()
 
