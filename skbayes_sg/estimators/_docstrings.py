@@ -78,7 +78,9 @@ PARTS = {
         `CustomRegressor` at least 1), and 1 for classes and counts.
     group_slopes : dict, default=None
         Columns whose slopes vary with the level of a group column as well, as in
-        ``{"store": ["price"]}``.
+        ``{"store": ["price"]}``. The standard deviations of slopes have the prior of their group
+        column; where its scale is "auto", it is divided by the standard deviation of the column
+        whose slopes vary.
     """,
     "group_attributes": r"""
     effects_ : Summary

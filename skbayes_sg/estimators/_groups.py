@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
+from .._base.columns import weighted_moments
 from .._base.validation import Parameters, check_data
 from ..engine.target import Target
 from ..groups.columns import GroupColumns
@@ -166,9 +167,9 @@ def fit_groups(estimator, X, rows):
     if hasattr(reader, "_has_exposure"):
         estimator._has_exposure = reader._has_exposure
     estimator._forget(None, None)
-    slopes = np.repeat(problem.scales, [len(own) for own in columns.slopes], axis=0)
-    correlations = np.repeat(problem.scales[:1], plan.n_correlations, axis=0)
-    prior = np.concatenate([problem.target.prior, problem.scales, slopes, correlations])
+    scales = [own[:1] for own in problem.scales] + [own[1:] for own in problem.scales]
+    correlations = np.repeat(problem.scales[0][:1], plan.n_correlations, axis=0)
+    prior = np.concatenate([problem.target.prior, *scales, correlations])
     groups.effects = FittedEffects(levels, columns.slope_names, _weights(problem), [], [], [])
     estimator._groups = groups
     estimator._conclude(draw, plan, prior, 1, X=X, y=first_label(y))
@@ -225,7 +226,8 @@ def _problem(estimator, reader, columns, rows, codes, levels, plan):
         parts["labels"] = first + plan.labels[len(first) :]
     parts |= _scale_names(columns)
     sizes = tuple(len(own.known) for own in levels)
-    scales = _scales(estimator, reader._units(target), sizes)
+    spreads = [_spreads(target, own) for own in columns.slopes]
+    scales = _scales(estimator, reader._units(target).response, sizes, spreads)
     problem = GroupProblem(target, codes, sizes, scales, columns.slopes)
     return problem, GroupPlan(centre=centre, **parts)
 
@@ -259,25 +261,40 @@ def _scale_names(columns):
     return {"scales": tuple(names), "n_groups": len(columns.names)} | numbers
 
 
-def _scales(estimator, units, sizes):
-    """The table of the priors of the scales of effects, one row for each column with groups.
+def _spreads(target, slopes):
+    """Standard deviations of the columns whose slopes vary; 1 for a constant column."""
+    if not slopes:
+        return np.empty(0)
+    design = target.design(slice(0, target.n_rows))[:, slopes]
+    _, _, variance = weighted_moments(np.asarray(design, dtype=np.float64), target.weight)
+    return np.sqrt(np.where(variance > 0.0, variance, 1.0))
 
-    `sizes` has the numbers of levels; `ValueError` for a flat prior and too few of them.
+
+def _scales(estimator, response, sizes, spreads):
+    """For each column with groups the priors of the scales of effects: rows (1 + n_slopes, 5).
+
+    `sizes` has the numbers of levels, with `ValueError` for a flat prior and too few of them. A
+    scale that is "auto" is that of the response; of slopes it is that over the spread of the
+    column, so that it does not depend on the unit of the column.
     """
     value, name = estimator.group_scale, "group_scale"
     asked = value if isinstance(value, (list, tuple)) else [value] * len(sizes)
     if len(asked) != len(sizes):
         Parameters(estimator).fail(name, f"one prior, or a list of {len(sizes)} of them")
     priors = [resolve_positive(HalfNormal() if p is None else p, name) for p in asked]
-    own = Units(response=units.response)
-    table = np.concatenate([prior._table((1,), name, own) for prior in priors])
-    for row, L in zip(table, sizes, strict=True):
-        if of_family(row[None], PositiveFlat)[0] and L < LEAST_LEVELS:
+    tables = [
+        np.concatenate(
+            [prior._table((1,), name, Units(response=response / spread)) for spread in (1.0, *own)]
+        )
+        for prior, own in zip(priors, spreads, strict=True)
+    ]
+    for table, L in zip(tables, sizes, strict=True):
+        if of_family(table[:1], PositiveFlat)[0] and L < LEAST_LEVELS:
             raise ValueError(
                 f"Improper posterior: a flat prior of group_scale needs at least {LEAST_LEVELS} "
                 f"levels, got {L}. Use a proper prior, such as HalfNormal()."
             )
-    return table
+    return tables
 
 
 def _outcome(problem, request, found):

@@ -25,7 +25,6 @@ import numpy as np
 from .._base.jit import pointer
 from ..kernels.layout import DERIVATIVE, FACT_WEIGHT, LOSS
 from .collapsed_kernels import FactorLaw
-from .covariance import scale_rows
 from .kernels import GroupLikelihood, SortedRows, add_by_level
 from .recentring import recentrings_of
 from .robust_moves import robust_moves_of
@@ -180,6 +179,5 @@ class Reference:
     def _priors(self):
         """For each factor the tables of the priors of θ and of its standard deviations."""
         problem = self.rows.problem
-        of_scales = zip(problem.scales, problem.widths, strict=True)
         prior = np.array(problem.target.prior, dtype=np.float64)
-        return [(prior, scale_rows(scale, q)) for scale, q in of_scales]
+        return [(prior, own) for own in problem.scales]

@@ -18,12 +18,7 @@ from .._base.jit import entry, inner
 from ..priors.table import prior_gradient, prior_value
 
 __all__ = ["Covariance", "add_gradient", "correlation_potential", "n_scales"]
-__all__ += ["negative_log_prior", "scale_rows", "set_covariance"]
-
-
-def scale_rows(scale, q):
-    """The prior-table row `scale` of a standard deviation, repeated for q of them: (q, 5)."""
-    return np.repeat(scale[None], q, axis=0)
+__all__ += ["negative_log_prior", "set_covariance"]
 
 
 def n_scales(q):

@@ -74,7 +74,7 @@ class CrossedRows:
         self.drift = self.to_raw.T @ (precision * (loc - self.at_zero))
         self.total, self.codes = self.weight.sum(), list(problem.codes.T.astype(np.int64))
         self.noise = target.prior[D] if len(target.prior) > D else None
-        self.priors = [np.stack([tau, *target.prior[D:]]) for tau in problem.scales]
+        self.priors = [np.stack([own[0], *target.prior[D:]]) for own in problem.scales]
         self.sums = [self._sums(k) for k in range(problem.n_factors)]
         self.translations = translations_of(problem)
 

@@ -236,7 +236,7 @@ class JointLaw:
 
 def joint_law(problem):
     """The `JointLaw` of a problem."""
-    return JointLaw(sums_of_levels(problem), problem.target.prior, problem.scales[0])
+    return JointLaw(sums_of_levels(problem), problem.target.prior, problem.scales[0][0])
 
 
 # -- draws ------------------------------------------------------------------------------------

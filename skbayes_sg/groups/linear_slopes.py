@@ -25,7 +25,7 @@ from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
 from ..recipe.closed_form import Conditional, triangle
 from .chains import judged, tell_price
-from .covariance import Covariance, n_scales, scale_rows
+from .covariance import Covariance, n_scales
 from .linear_exact import units_of
 from .problem import GroupOutcome
 from .slope_kernels import SlopeSums, factor_levels, slope_draws, slope_log_densities
@@ -63,7 +63,7 @@ class SlopeLaw:
         z = np.column_stack([np.ones(len(y)), columns])
         self.K, self.D = z.shape[1], rows.shape[1] - 1
         prior = target.prior
-        self.scales = scale_rows(problem.scales[0], self.K)
+        self.scales = problem.scales[0]
         self.noise = prior[self.D :][:1]  # no row if σ is known
         self.n = n_scales(self.K) + len(self.noise)
         # An improper posterior is an error here.

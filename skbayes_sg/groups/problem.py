@@ -26,8 +26,9 @@ class GroupProblem:
         The level of each row.
     sizes : tuple of int
         The number of levels of each factor.
-    scales : ndarray of shape (n_factors, 5)
-        The priors of the τ_k, rows of a table of priors.
+    scales : list of ndarray of shape (width, 5)
+        For each factor the priors of the standard deviations of its effects, rows of a table of
+        priors: that of the intercept first, and then those of slopes.
     slopes : list of list of int
         For each factor the columns of X whose slopes vary with its levels.
     """
@@ -35,7 +36,7 @@ class GroupProblem:
     target: Any
     codes: np.ndarray
     sizes: tuple
-    scales: np.ndarray
+    scales: list
     slopes: list
 
     @property

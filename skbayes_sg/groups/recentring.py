@@ -21,7 +21,6 @@ from ..priors import Flat, Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
 from ..priors.flat import PositiveFlat
-from .covariance import scale_rows
 from .translation_kernels import Side, shifted_log_density, walk_scales
 
 __all__ = ["Recentring", "recentrings_of"]
@@ -77,9 +76,8 @@ class Recentring:
     def sums(self, theta, u, priors):
         """The `Side` of the factor, and that of the coefficient."""
         own, b = u[self.factor], np.array([[theta[self.coefficient] - self.loc]])
-        prior = scale_rows(priors[self.factor], own.shape[1])
         n, total = np.array([len(own)]), own.sum(axis=0)[None]
-        first = Side(len(own), own.T @ own, total, n, self.effect, 1.0, prior)
+        first = Side(len(own), own.T @ own, total, n, self.effect, 1.0, priors[self.factor])
         return first, Side(1, b * b, b, np.ones_like(n), 0, -1.0, OF_KNOWN)
 
 

@@ -17,7 +17,7 @@ from .._base import streams
 from ..geometry.mode import find_centre
 from ..priors.table import prior_curvature, prior_gradient, prior_value, starting_point
 from .collapsed import Reference
-from .covariance import Covariance, add_gradient, n_scales, scale_rows
+from .covariance import Covariance, add_gradient, n_scales
 
 __all__ = ["GroupStart", "found_start"]
 
@@ -58,10 +58,9 @@ def found_start(rows):
     K, prior = problem.n_factors, rows.target.prior
     theta = _first_theta(rows)
     u = [np.zeros((L, q)) for L, q in zip(problem.sizes, problem.widths, strict=True)]
-    first = np.log(0.3) + starting_point(problem.scales)
     psi = [
-        np.repeat([log_sd, 0.0], [q, n_scales(q) - q])
-        for log_sd, q in zip(first, problem.widths, strict=True)
+        np.append(np.log(0.3) + starting_point(own), np.zeros(n_scales(len(own)) - len(own)))
+        for own in problem.scales
     ]
     precisions, information = [None] * K, [None] * K
     for _ in range(ROUNDS):
@@ -174,10 +173,10 @@ def _positive(H):
     return (axes * values) @ axes.T * np.outer(size, size)
 
 
-def _scored(system, u, psi, scale):
+def _scored(system, u, psi, scales):
     """ψ after a step of Fisher scoring, and the information on each of its numbers."""
     q, L = u.shape[1], len(u)
-    own, scales, slope = Covariance(psi, q), scale_rows(scale, q), np.zeros(len(psi))
+    own, slope = Covariance(psi, q), np.zeros(len(psi))
     M = 0.5 * system.squares(u) - 0.5 * L * own.C @ own.C.T
     add_gradient(psi, own.C, own.omega, M, scales, slope)
     second = prior_curvature(scales, psi[:q])

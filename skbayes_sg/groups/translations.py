@@ -29,7 +29,6 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from .covariance import scale_rows
 from .translation_kernels import Side, shifted_log_density, walk_scales
 
 __all__ = ["Translation", "translations_of"]
@@ -73,8 +72,8 @@ class Translation:
             Effects of each factor.
         psi : list of ndarray
             ψ of each factor: see `Covariance`.
-        priors : ndarray of shape (n_factors, 5)
-            Prior-table rows of the standard deviations of each factor.
+        priors : list of ndarray of shape (q, 5)
+            Prior-table rows of the standard deviations of the effects of each factor.
         unit : float
             Logarithm of the unit of the effects.
         rng : numpy.random.Generator
@@ -95,8 +94,7 @@ class Translation:
         found = []
         for f, e, own, n, sign in self._sides():
             totals = np.stack([np.bincount(own, x, len(n)) for x in u[f].T], axis=1)
-            prior = scale_rows(priors[f], u[f].shape[1])
-            found.append(Side(len(u[f]), u[f].T @ u[f], totals, n, e, sign, prior))
+            found.append(Side(len(u[f]), u[f].T @ u[f], totals, n, e, sign, priors[f]))
         return found
 
     def _walked(self, sums, first, second, unit, rng):

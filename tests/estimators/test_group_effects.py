@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sg import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
 from skbayes_sg.diagnostics.convergence import ess_mean
@@ -528,3 +529,22 @@ def test_noise_that_goes_to_zero_is_told_at_once():
     assert "goes to zero" in str(told[0].message)
     assert sum("not converged" in str(one.message) for one in told) == 1
     assert model.thin_ == 1
+
+
+@pytest.mark.parametrize("estimator", [BayesianLinearRegression, BayesianPoissonRegressor])
+def test_slopes_have_no_unit(estimator):
+    """A discount between 0 and 0.1 has steep slopes, which a prior in its unit would hold back."""
+    rng = np.random.default_rng(0)
+    level, x = rng.integers(0, 15, 400), rng.standard_normal(400)
+    eta = 1.0 + 0.4 * rng.standard_normal(15)[level] * x
+    y = rng.poisson(np.exp(eta)) if estimator is BayesianPoissonRegressor else eta
+    y = y + 0.1 * rng.standard_normal(400) * (estimator is BayesianLinearRegression)
+    found = []
+    for unit in (1.0, 0.01, 1000.0):
+        options = {"group_effects": [1], "group_slopes": {1: [0]}, "n_draws": 200}
+        fit = estimator(random_state=0, **options).fit(np.c_[unit * x, level], y)
+        found.append(unit * fit.posterior_["group_slope_std"].mean())
+    assert found == pytest.approx(found[:1] * 3, rel=0.05)
+    given = estimator(group_scale=HalfNormal(0.1), random_state=0, **options)  # as it was given
+    prior = given.fit(np.c_[0.01 * x, level], y).posterior_["group_slope_std"]
+    assert prior.mean() < 0.5

@@ -55,6 +55,6 @@ def problem_of(
     prior = np.concatenate([*tables, *(p._table((1,), "extra") for p in EXTRAS[kind])])
     weight = rng.uniform(0.5, 2.0, n) if weight is None else weight
     target = Target(X, response(kind, eta, rng), weight, kind(), prior)
-    scales = np.concatenate([HalfNormal(scale)._table((1,), "scale") for _ in sizes])
-    codes = codes.astype(np.int32)
-    return GroupProblem(target, codes, tuple(sizes), scales, slopes or [[] for _ in sizes])
+    slopes = slopes or [[] for _ in sizes]
+    scales = [HalfNormal(scale)._table((1 + len(own),), "scale") for own in slopes]
+    return GroupProblem(target, codes.astype(np.int32), tuple(sizes), scales, slopes)

@@ -63,7 +63,7 @@ def test_the_potential_is_that_of_the_joint_law_and_of_the_volume(kind, k, slope
         for level in range(len(at.zeta)):
             steps = [at.effects(x, at.zeta + np.eye(q)[j])[level] for j in range(q)]
             value -= np.linalg.slogdet(np.array(steps) - own[k][level])[1]
-        value += prior_value(np.repeat(problem.scales[k : k + 1], q, axis=0), psi[:q]) - log_p
+        value += prior_value(problem.scales[k], psi[:q]) - log_p
         return value + prior_value(target.prior, theta)
 
     other = np.concatenate([0.9 * at.x[: at.D], at.x[at.D :] + 0.4])

@@ -166,4 +166,4 @@ def test_a_scale_that_is_zero_is_found_to_be_small():
     assert tau[0] < 0.01
     told = problem_of(Linear, n=2000, sizes=(50,), tau=0.5)
     assert np.exp(joint_law(told).ratio(0.01)) > 0.5
-    assert HalfNormal(1.0)._kind == problem.scales[0, 0]
+    assert HalfNormal(1.0)._kind == problem.scales[0][0, 0]

@@ -42,7 +42,7 @@ def drawn(move, levels, n=6000):
     rng, theta, u, psi = np.random.default_rng(1), np.zeros(1), [levels[:, None].copy()], [[0.0]]
     psi, found = [np.zeros(1)], np.empty((n, 2))
     for k in range(n):
-        move.move(theta, u, psi, SCALES, rng)
+        move.move(theta, u, psi, [SCALES], rng)
         found[k] = psi[0][0], theta[0]
     return found
 

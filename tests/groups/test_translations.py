@@ -59,7 +59,12 @@ def log_density(u, psi):
     return found
 
 
-SCALES = np.repeat(HalfNormal()._table((1,), "scale"), 2, axis=0)
+SCALE = HalfNormal()._table((1,), "scale")
+
+
+def scales(u):
+    """Priors of the standard deviations of all effects."""
+    return [np.repeat(SCALE, own.shape[1], axis=0) for own in u]
 
 
 def log_prior(psi):
@@ -67,7 +72,7 @@ def log_prior(psi):
     found = 0.0
     for p in psi:
         q = 1 + (len(p) > 1)
-        found += Covariance(p, q).log_p - prior_value(np.repeat(SCALES[:1], q, axis=0), p[:q])
+        found += Covariance(p, q).log_p - prior_value(np.repeat(SCALE, q, axis=0), p[:q])
     return found
 
 
@@ -75,7 +80,7 @@ def move_only(translation, u, psi, rng):
     """δ without the walks of the scales."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Translation, "_walked", lambda self, sums, *psi_unit_rng: psi_unit_rng[:2])
-        translation.move(u, psi, SCALES, 0.0, rng)
+        translation.move(u, psi, scales(u), 0.0, rng)
 
 
 @pytest.mark.parametrize("slopes", [[[], []], [[0], [0]], [[], [0]]])
@@ -137,7 +142,7 @@ def test_scales_walk_in_the_law_with_all_shifts_integrated_out(slopes):
     u, psi = places(problem)
     other = [own + 0.4 for own in psi]
     for translation in translations_of(problem):
-        sums = translation.sums(u, SCALES)
+        sums = translation.sums(u, scales(u))
         out = np.empty((2, len(translation.free)))
         ours = [shifted_log_density(*sums, *p, 0.0, *out) for p in (psi, other)]
         exact = [by_quadrature(translation, u, p) + log_prior(p) for p in (psi, other)]
