@@ -312,7 +312,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         vars(self).update(fitted, **self._choices(outcome), combine_check_=check, _mode=mode)
         _warn_untrustworthy(posterior)
         _warn_of_unused(self, outcome.chosen["sampler"])
-        warn_if_held_back(self, posterior, prior)
+        warn_if_held_back(self, posterior, prior, plan.centre)
         _warn_of_half_normals(posterior, prior, plan.extras)
         progress.finish(fitted)
         return self

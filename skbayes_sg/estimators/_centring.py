@@ -168,11 +168,12 @@ def uncentred(draws, centre, n_linear):
     return draws
 
 
-def warn_if_held_back(estimator, posterior, prior):
+def warn_if_held_back(estimator, posterior, prior, centre):
     """`PriorConflictWarning` if the default prior of an intercept has moved its posterior far.
 
     If the likelihood is normal in b, the prior N(m₀, v₀) has moved a posterior of mean m and
-    variance v by at least |m - m₀| √v / v₀ posterior standard deviations.
+    variance v by at least |m - m₀| √v / v₀ posterior standard deviations. Where rows were centred,
+    the prior is that of a = b + mᵀβ, with m the centre; without draws nothing is known of a.
     """
     if not estimator.fit_intercept or estimator.intercept_prior is not None:
         return
@@ -180,6 +181,11 @@ def warn_if_held_back(estimator, posterior, prior):
     if not of_family(prior[j : j + 1], Normal)[0]:
         return
     m, sd = np.ravel(posterior.mean("intercept")), np.ravel(posterior.std("intercept"))
+    if centre is not None:
+        if posterior.n_draws == 0:
+            return
+        a = posterior["intercept"] + posterior["coef"] @ centre
+        m, sd = np.atleast_1d(a.mean(axis=(0, 1))), np.atleast_1d(a.std(axis=(0, 1)))
     moved = np.abs(m - prior[j, LOC]) * sd / prior[j, SCALE] ** 2
     k = int(np.argmax(moved))
     if moved[k] > HELD_BACK:

@@ -236,10 +236,15 @@ class OtherCoefficients:
         self.centre = frame.centre.theta
         self.potential = Potential(build_frame(flat, replace(frame.centre, prior=prior), "none"))
         H = frame.centre.hessian + np.diag(flat.prior_curvature(self.centre))
-        self.scale = np.append(scales.unit, np.ones(len(H) - self.n))
+        n_intercepts = flat.model.n_linear if flat.intercept else 0
         # Positions x are sheared, since the Hessian in θ has no digits left for the coefficient of
-        # a column far from zero.
-        self.slopes = slopes_of(H, flat.model.n_linear if flat.intercept else 0, flat.n_features)
+        # a column far from zero. They are also in units in which intercepts have about unit
+        # curvature: that of a response in large units would be lost beside the others.
+        self.slopes = slopes_of(H, n_intercepts, flat.n_features)
+        self.scale = np.append(scales.unit, np.ones(len(H) - self.n))
+        own = slice(self.n, self.n + n_intercepts)
+        curvature = np.diag(self._pulled_back(self._pulled_back(H).T))[own]
+        self.scale[own] = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
         H = self._pulled_back(self._pulled_back(H).T)
         values, axes = linalg.eigh(H)
         self.H = axes * np.maximum(np.abs(values), 1e-10 * np.abs(values).max()) @ axes.T

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from skbayes_sg import BayesianPoissonRegressor
 from skbayes_sg.custom import CustomRegressor
 from skbayes_sg.custom.law import law_of
+from skbayes_sg.exceptions import PriorConflictWarning
 from skbayes_sg.kernels.layout import FACT_WEIGHT, FACT_Y
 from skbayes_sg.metrics import posterior_predictive_check
 from skbayes_sg.priors import Normal
@@ -441,3 +443,18 @@ def test_group_effects_begin_wherever_the_mean_is(seed):
     counts = rng.poisson(50.0 * np.exp(0.2 * x))
     model = CustomRegressor(log_likelihood=poisson, **groups).fit(rows, counts)
     assert model.intercept_ == pytest.approx(np.log(50.0), abs=0.1)
+
+
+def test_the_prior_of_the_intercept_of_centred_rows_is_no_conflict():
+    """Julian days are centred; their intercept, at day zero, is far from any prior of it there."""
+    rng = np.random.default_rng(0)
+    day, x = 2.45e6 + rng.integers(0, 3650, 300), rng.standard_normal(300)
+    y = x + 8e-4 * (day - 2.452e6) + 0.7 * rng.standard_normal(300)
+    model = CustomRegressor(
+        log_likelihood=normal, extras={"sigma": "half_normal"}, n_draws=100, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PriorConflictWarning)
+        fit = model.fit(np.c_[x, day], y)
+    assert fit.intercept_ < -1000.0
+    assert fit.coef_[1] == pytest.approx(8e-4, abs=4.0 * fit.coef_std_[1])

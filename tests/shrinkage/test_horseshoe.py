@@ -309,3 +309,17 @@ def test_a_long_run_is_told_before_it_begins(estimator, monkeypatch):
     model = estimator(prior=Horseshoe(), n_draws=200, n_warmup=300, random_state=0)
     with pytest.warns(LongRunWarning, match="horseshoe prior with 40 different rows"):
         model.fit(X, (X[:, 0] > 0).astype(int))
+
+
+def test_robust_regression_has_the_law_of_any_unit():
+    """The curvature along an intercept of 1e9 is nothing beside that along log σ."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((120, 4))
+    y = 2.0 * rows[:, 0] + 0.5 + rng.standard_t(4.0, 120)
+    fits = [
+        BayesianRobustRegression(prior="horseshoe", n_draws=50, random_state=0).fit(rows, unit * y)
+        for unit in (1.0, 1e9)
+    ]
+    for name in ("intercept_", "intercept_std_", "noise_std_", "coef_"):
+        small, large = (getattr(fit, name) for fit in fits)
+        np.testing.assert_allclose(large / 1e9, small, rtol=1e-4)
