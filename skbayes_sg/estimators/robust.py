@@ -31,7 +31,9 @@ class BayesianRobustRegression(BayesianRegressor):
     fit_intercept : bool, default=True
         Whether there is an intercept.
     intercept_prior : str or Prior, default=None
-        Prior of the intercept, given in the same way as `prior`. None is "flat".
+        Prior of the intercept, the predictor where all columns are zero. None is "flat". A string
+        such as "normal" has scale 1 in units of y, around zero, and does not adapt to the data:
+        give a prior with a location and a scale of its own instead.
     {groups}
     noise_prior : str or PositivePrior, default="half_student_t"
         Prior of :math:`\sigma`, as in `BayesianLinearRegression`.

@@ -294,5 +294,6 @@ def _price(state, n_warmup, request):
     (m, p), k = state.rows.X.shape, state.rows.F.shape[1]
     seconds = request.n_chains * _seconds(m, p, k)
     what = f"Gibbs sampling with {m} rows and {p} columns"
-    remedy = "Make fewer draws (n_draws), use fewer columns, or a normal prior."
+    others = ", or a normal prior" if (state.laplace | state.t).any() else ""
+    remedy = f"Make fewer draws (n_draws), or use fewer columns{others}."
     return gibbs.price_of(seconds, n_warmup, request.n_draws, what, remedy)
