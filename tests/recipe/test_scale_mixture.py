@@ -314,5 +314,7 @@ def test_which_chains_are_quick():
 
 def test_a_long_run_is_told():
     rows = SimpleNamespace(X=np.zeros((400, 3000)), F=np.zeros((400, 1)))
-    with pytest.warns(LongRunWarning, match="400 rows and 3000 columns"):
-        scale_mixture._price(SimpleNamespace(rows=rows), 200, Request())(2)
+    for other, said in ((True, "columns, or a normal prior"), (False, r"fewer columns\.$")):
+        state = SimpleNamespace(rows=rows, laplace=np.array([False, other]), t=np.zeros(2, bool))
+        with pytest.warns(LongRunWarning, match=f"400 rows and 3000 columns.*{said}"):
+            scale_mixture._price(state, 200, Request())(2)
