@@ -306,12 +306,14 @@ class Production:
     def _remedy(self, chains):
         """The words of a message that say what to do about chains that have not converged."""
         request, now = self.request, f"now {self.thin} and {self.n_warmup}"
-        first, last = self.setup.first_step, self._last_step(chains)
-        if not self.setup.is_metropolis and last < DECAYED * first:
-            return (
-                f"The step size has fallen from {first:.2g} to {last:.2g}, and chains slow down "
-                "with it: use a constant step_size, 'auto', or a schedule that falls more slowly."
-            )
+        if not self.setup.is_metropolis:  # such samplers take the first step all the time
+            first, last = self.setup.first_step, self._last_step(chains)
+            if last < DECAYED * first:
+                return (
+                    f"The step size has fallen from {first:.2g} to {last:.2g}, and chains slow "
+                    "down with it: use a constant step_size, 'auto', or a schedule that falls more "
+                    "slowly."
+                )
         if request.n_draws < FEW_DRAWS:
             return remedy_for_chains(request.n_draws)
         asked = {name: getattr(request, name) for name in ("step_size", "thin", "n_warmup")}
@@ -321,7 +323,7 @@ class Production:
 
     def _last_step(self, chains):
         """The largest step size of the second half of the steps, in which cycles come round."""
-        total = max((chain.total for chain in chains), default=1)
+        total = max([1, *(chain.total for chain in chains)])
         steps = np.linspace(total // 2, total - 1, N_STEPS).astype(int)
         return float(np.max(self.setup.step_size(steps)))
 
