@@ -132,7 +132,8 @@ class PriorConflictWarning(UserWarning):
     remedy. The warning is also issued if all counts are zero and columns are far from zero, because
     the prior then makes rates far too small; and if the data alone are more than five standard
     deviations from a half-normal prior of a positive parameter, such as a noise or the shape of a
-    likelihood of your own; and if sources of `BayesianICA` have lighter tails than a normal
+    likelihood of your own; if a column of `group_slopes` is far from zero, where the effects of
+    levels are; and if sources of `BayesianICA` have lighter tails than a normal
     distribution, while the model gives them those of a logistic distribution.
     """
 

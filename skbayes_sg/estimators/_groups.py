@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features
 from .._base.columns import weighted_moments
 from .._base.validation import Parameters, check_data
 from ..engine.target import Target
+from ..exceptions import PriorConflictWarning
 from ..groups.columns import GroupColumns
 from ..groups.effects import FittedEffects
 from ..groups.problem import GroupProblem
@@ -35,6 +36,7 @@ __all__ = ["Groups", "fit_groups", "has_groups"]
 
 # Constructor parameters of steps, which must be "auto" with group effects.
 OF_STEPS = "sampler", "gradient", "subsampling", "batch_size", "step_size", "preconditioner"
+FAR_SLOPES = 5.0  # standard deviations of the mean of a column from zero, with a warning beyond
 LEAST_LEVELS = 4  # fewest levels with which a flat prior of their scale has a proper posterior
 LOOKED_AT = 1000  # rows that are compared first, to tell a group column from the response
 
@@ -226,7 +228,9 @@ def _problem(estimator, reader, columns, rows, codes, levels, plan):
         parts["labels"] = first + plan.labels[len(first) :]
     parts |= _scale_names(columns)
     sizes = tuple(len(own.known) for own in levels)
-    spreads = [_spreads(target, own) for own in columns.slopes]
+    moments = [_moments(target, own) for own in columns.slopes]
+    spreads = [spread for _, spread in moments]
+    _warn_of_far_slopes(columns, moments)
     scales = _scales(estimator, reader._units(target).response, sizes, spreads)
     problem = GroupProblem(target, codes, sizes, scales, columns.slopes)
     return problem, GroupPlan(centre=centre, **parts)
@@ -261,13 +265,33 @@ def _scale_names(columns):
     return {"scales": tuple(names), "n_groups": len(columns.names)} | numbers
 
 
-def _spreads(target, slopes):
-    """Standard deviations of the columns whose slopes vary; 1 for a constant column."""
+def _moments(target, slopes):
+    """Means and standard deviations of columns whose slopes vary; (0, 1) for constant columns."""
     if not slopes:
-        return np.empty(0)
+        return np.empty((2, 0))
     design = target.design(slice(0, target.n_rows))[:, slopes]
-    _, _, variance = weighted_moments(np.asarray(design, dtype=np.float64), target.weight)
-    return np.sqrt(np.where(variance > 0.0, variance, 1.0))
+    _, mean, variance = weighted_moments(np.asarray(design, dtype=np.float64), target.weight)
+    varies = variance > 0.0
+    return np.where(varies, mean, 0.0), np.sqrt(np.where(varies, variance, 1.0))
+
+
+def _warn_of_far_slopes(columns, moments):
+    """`PriorConflictWarning` for columns with varying slopes that are far from zero.
+
+    The effect of a level is where the column is zero. There it varies by the slopes times the mean
+    of the column, and its prior, which has the scale of the response, would hold slopes back.
+    """
+    for names, (mean, spread) in zip(columns.slope_names, moments, strict=True):
+        for name, ratio in zip(names, np.abs(mean) / spread, strict=True):
+            if ratio > FAR_SLOPES:
+                warnings.warn(
+                    f"The mean of the column {name!r} of group_slopes is {ratio:.3g} standard "
+                    "deviations from zero, where the effects of levels are. Their prior, "
+                    "group_scale, may hold the slopes back. Subtract the mean from the column, as "
+                    "StandardScaler does.",
+                    PriorConflictWarning,
+                    stacklevel=2,
+                )
 
 
 def _scales(estimator, response, sizes, spreads):

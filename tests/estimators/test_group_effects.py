@@ -21,7 +21,7 @@ from skbayes_sg import (
     BayesianRobustRegression,
 )
 from skbayes_sg.diagnostics.convergence import ess_mean
-from skbayes_sg.exceptions import SamplerConvergenceWarning
+from skbayes_sg.exceptions import PriorConflictWarning, SamplerConvergenceWarning
 from skbayes_sg.groups import choose
 from skbayes_sg.groups.chains import run_chains
 from skbayes_sg.groups.collapsed_hmc import CollapsedHMC
@@ -548,3 +548,21 @@ def test_slopes_have_no_unit(estimator):
     given = estimator(group_scale=HalfNormal(0.1), random_state=0, **options)  # as it was given
     prior = given.fit(np.c_[0.01 * x, level], y).posterior_["group_slope_std"]
     assert prior.mean() < 0.5
+
+
+def test_slopes_of_columns_far_from_zero_are_told():
+    """In Kelvin the effects of levels are at zero Kelvin, where they vary by far more than y."""
+    rng = np.random.default_rng(0)
+    level, x = rng.integers(0, 15, 300), rng.standard_normal(300)
+    y = 1.0 + rng.standard_normal(15)[level] * x + 0.5 * rng.standard_normal(300)
+    model = BayesianLinearRegression(
+        group_effects=[1], group_slopes={1: [0]}, n_draws=50, random_state=0
+    )
+    with pytest.warns(
+        PriorConflictWarning, match=r"'x0' .* 3\d\.?\d* standard deviations from zero"
+    ):
+        model.fit(np.c_[288.0 + 8.0 * x, level], y)
+    for column in (8.0 * x, 15.0 + 8.0 * x, np.full(300, 7.0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PriorConflictWarning)
+            model.fit(np.c_[column, level], y)
