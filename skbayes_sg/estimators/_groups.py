@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
-from .._base.columns import weighted_moments
 from .._base.validation import Parameters, check_data
 from ..engine.target import Target
 from ..exceptions import PriorConflictWarning
@@ -228,7 +227,7 @@ def _problem(estimator, reader, columns, rows, codes, levels, plan):
         parts["labels"] = first + plan.labels[len(first) :]
     parts |= _scale_names(columns)
     sizes = tuple(len(own.known) for own in levels)
-    moments = [_moments(target, own) for own in columns.slopes]
+    moments = _moments(target, columns.slopes)
     spreads = [spread for _, spread in moments]
     _warn_of_far_slopes(columns, moments)
     scales = _scales(estimator, reader._units(target).response, sizes, spreads)
@@ -266,13 +265,16 @@ def _scale_names(columns):
 
 
 def _moments(target, slopes):
-    """Means and standard deviations of columns whose slopes vary; (0, 1) for constant columns."""
-    if not slopes:
-        return np.empty((2, 0))
-    design = target.design(slice(0, target.n_rows))[:, slopes]
-    _, mean, variance = weighted_moments(np.asarray(design, dtype=np.float64), target.weight)
+    """For each column with groups, means and standard deviations of columns whose slopes vary.
+
+    They are 0 and 1 for constant columns.
+    """
+    if not any(slopes):
+        return [np.empty((2, 0)) for _ in slopes]
+    _, mean, variance = target.column_moments()
     varies = variance > 0.0
-    return np.where(varies, mean, 0.0), np.sqrt(np.where(varies, variance, 1.0))
+    both = np.where(varies, mean, 0.0), np.sqrt(np.where(varies, variance, 1.0))
+    return [np.stack(both)[:, own] for own in slopes]
 
 
 def _warn_of_far_slopes(columns, moments):

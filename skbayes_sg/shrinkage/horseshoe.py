@@ -242,10 +242,12 @@ class OtherCoefficients:
         # curvature: that of a response in large units would be lost beside the others.
         self.slopes = slopes_of(H, n_intercepts, flat.n_features)
         self.scale = np.append(scales.unit, np.ones(len(H) - self.n))
-        own = slice(self.n, self.n + n_intercepts)
-        curvature = np.diag(self._pulled_back(self._pulled_back(H).T))[own]
-        self.scale[own] = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
         H = self._pulled_back(self._pulled_back(H).T)
+        own = slice(self.n, self.n + n_intercepts)
+        curvature = np.diag(H)[own]
+        self.scale[own] = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
+        unit = np.append(np.ones(self.n), self.scale[self.n :])
+        H *= np.outer(unit, unit)
         values, axes = linalg.eigh(H)
         self.H = axes * np.maximum(np.abs(values), 1e-10 * np.abs(values).max()) @ axes.T
         self.x = np.tile(shear(-self.slopes, self.centre) / self.scale, (n_chains, 1))
