@@ -130,11 +130,11 @@ class PriorConflictWarning(UserWarning):
     way to columns far from zero, such as years, but not to many columns of which none is far from
     zero by itself, such as indicators that are mostly one. The message has the intercept and the
     remedy. The warning is also issued if all counts are zero and columns are far from zero, because
-    the prior then makes rates far too small; and if the data alone are more than five standard
+    the prior then makes rates far too small; if the data alone are more than five standard
     deviations from a half-normal prior of a positive parameter, such as a noise or the shape of a
-    likelihood of your own; if a column of `group_slopes` is far from zero, where the effects of
-    levels are; and if sources of `BayesianICA` have lighter tails than a normal
-    distribution, while the model gives them those of a logistic distribution.
+    likelihood of your own; if a column of `group_slopes` is far from zero in a fit without an
+    intercept, where the effects of levels are at zero; and if sources of `BayesianICA` have lighter
+    tails than a normal distribution, while the model gives them those of a logistic distribution.
     """
 
 

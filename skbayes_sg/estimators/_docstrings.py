@@ -80,7 +80,9 @@ PARTS = {
         Columns whose slopes vary with the level of a group column as well, as in
         ``{"store": ["price"]}``. The standard deviations of slopes have the prior of their group
         column; where its scale is "auto", it is divided by the standard deviation of the column
-        whose slopes vary.
+        whose slopes vary. The effect of a level is that where this column is zero, or, if its mean
+        is more than three standard deviations from zero, as in years, that at the mean of the
+        column (not with ``fit_intercept=False``). `effects_` says which.
     """,
     "group_attributes": r"""
     effects_ : Summary

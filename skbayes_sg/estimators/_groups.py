@@ -35,7 +35,9 @@ __all__ = ["Groups", "fit_groups", "has_groups"]
 
 # Constructor parameters of steps, which must be "auto" with group effects.
 OF_STEPS = "sampler", "gradient", "subsampling", "batch_size", "step_size", "preconditioner"
-FAR_SLOPES = 5.0  # standard deviations of the mean of a column from zero, with a warning beyond
+# Columns whose slopes vary are centred if their means are more than so many standard deviations
+# from zero.
+FAR_SLOPES = 3.0
 LEAST_LEVELS = 4  # fewest levels with which a flat prior of their scale has a proper posterior
 LOOKED_AT = 1000  # rows that are compared first, to tell a group column from the response
 
@@ -117,13 +119,11 @@ class Groups:
         rows = rows if others is not None else rows[:, :0]
         pairs = [own.encode(column) for own, column in zip(self.levels, values, strict=True)]
         codes, new = (np.stack(part, axis=1) for part in zip(*pairs, strict=True))
-        columns = [_with_one(rows, own) for own in self.columns.slopes]
+        columns = [
+            np.column_stack([np.ones(len(rows)), rows[:, own] - centre])
+            for own, centre in zip(self.columns.slopes, self.effects.centres, strict=True)
+        ]
         return ((rows, found[1]) if y else rows), GroupRows(self.effects, codes, new, columns)
-
-
-def _with_one(X, slopes):
-    """A column of ones, beside the columns whose slopes vary: (n_rows, 1 + n_slopes)."""
-    return np.column_stack([np.ones(len(X)), X[:, slopes]])
 
 
 def fit_groups(estimator, X, rows):
@@ -171,7 +171,10 @@ def fit_groups(estimator, X, rows):
     scales = [own[:1] for own in problem.scales] + [own[1:] for own in problem.scales]
     correlations = np.repeat(problem.scales[0][:1], plan.n_correlations, axis=0)
     prior = np.concatenate([problem.target.prior, *scales, correlations])
-    groups.effects = FittedEffects(levels, columns.slope_names, _weights(problem), [], [], [])
+    centres = _centres(problem, plan)
+    groups.effects = FittedEffects(
+        levels, columns.slope_names, centres, _weights(problem), [], [], []
+    )
     estimator._groups = groups
     estimator._conclude(draw, plan, prior, 1, X=X, y=first_label(y))
     effects, factors = groups.effects, estimator.posterior_["group_std"]
@@ -204,7 +207,6 @@ def _problem(estimator, reader, columns, rows, codes, levels, plan):
     only = len(columns.names) == estimator.n_features_in_  # whether there are no other columns
     centre = None if only else centre_of(reader, X, weight, REFUSED_FROM)
     if centre is not None:
-        _check_slopes(columns, centre, type(estimator).__name__)
         X = X - centre
     target = reader._target(X, y, weight, plan, estimator.n_jobs)
     if only:
@@ -227,23 +229,28 @@ def _problem(estimator, reader, columns, rows, codes, levels, plan):
         parts["labels"] = first + plan.labels[len(first) :]
     parts |= _scale_names(columns)
     sizes = tuple(len(own.known) for own in levels)
-    moments = _moments(target, columns.slopes)
-    spreads = [spread for _, spread in moments]
-    _warn_of_far_slopes(columns, moments)
+    means, spreads = _moments(target, columns.slopes)
+    if not target.intercept:
+        _warn_of_far_slopes(columns, means, spreads)
+        means = [np.zeros(len(own)) for own in means]
+    centres = [
+        np.where(_is_far(mean, spread), mean, 0.0)
+        for mean, spread in zip(means, spreads, strict=True)
+    ]
     scales = _scales(estimator, reader._units(target).response, sizes, spreads)
-    problem = GroupProblem(target, codes, sizes, scales, columns.slopes)
+    problem = GroupProblem(target, codes, sizes, scales, columns.slopes, centres)
     return problem, GroupPlan(centre=centre, **parts)
 
 
-def _check_slopes(columns, centre, owner):
-    """`ValueError` if `group_slopes` has a column so far from zero that the rows are centred."""
-    for own, names in zip(columns.slopes, columns.slope_names, strict=True):
-        for place, name in zip(own, names, strict=True):
-            if centre[place] != 0.0:
-                raise ValueError(
-                    f"{owner}: the column {name!r} of group_slopes is too far from zero: its mean "
-                    f"is {centre[place]:.3g}. Subtract the mean from the column."
-                )
+def _centres(problem, plan):
+    """For each column with groups, where the columns whose slopes vary have the effects of levels.
+
+    They are in the unit and origin of X, from which `plan.centre` was subtracted before the fit.
+    """
+    if plan.centre is None:
+        return problem.centres
+    pairs = zip(problem.slopes, problem.centres, strict=True)
+    return [own + plan.centre[places] for places, own in pairs]
 
 
 def _scale_names(columns):
@@ -265,35 +272,43 @@ def _scale_names(columns):
 
 
 def _moments(target, slopes):
-    """For each column with groups, means and standard deviations of columns whose slopes vary.
+    """Means and standard deviations of the columns whose slopes vary, for each group column.
 
     They are 0 and 1 for constant columns.
     """
     if not any(slopes):
-        return [np.empty((2, 0)) for _ in slopes]
+        return [np.empty(0) for _ in slopes], [np.empty(0) for _ in slopes]
     _, mean, variance = target.column_moments()
     varies = variance > 0.0
-    both = np.where(varies, mean, 0.0), np.sqrt(np.where(varies, variance, 1.0))
-    return [np.stack(both)[:, own] for own in slopes]
+    mean, spread = np.where(varies, mean, 0.0), np.sqrt(np.where(varies, variance, 1.0))
+    return [mean[own] for own in slopes], [spread[own] for own in slopes]
 
 
-def _warn_of_far_slopes(columns, moments):
-    """`PriorConflictWarning` for columns with varying slopes that are far from zero.
+def _is_far(mean, spread):
+    """Which columns with varying slopes are far from zero.
 
-    The effect of a level is where the column is zero. There it varies by the slopes times the mean
-    of the column, and its prior, which has the scale of the response, would hold slopes back.
+    There the effects of levels, if they were where the column is zero, would vary by the slopes
+    times the mean of the column. Their prior, which has the scale of the response, would hold the
+    slopes back, and effects and slopes of a level would be all but collinear.
     """
-    for names, (mean, spread) in zip(columns.slope_names, moments, strict=True):
-        for name, ratio in zip(names, np.abs(mean) / spread, strict=True):
-            if ratio > FAR_SLOPES:
-                warnings.warn(
-                    f"The mean of the column {name!r} of group_slopes is {ratio:.3g} standard "
-                    "deviations from zero, where the effects of levels are. Their prior, "
-                    "group_scale, may hold the slopes back. Subtract the mean from the column, as "
-                    "StandardScaler does.",
-                    PriorConflictWarning,
-                    stacklevel=2,
-                )
+    return np.abs(mean) > FAR_SLOPES * spread
+
+
+def _warn_of_far_slopes(columns, means, spreads):
+    """`PriorConflictWarning` for columns far from zero where they cannot be centred.
+
+    Without an intercept predictors are zero where all columns are zero.
+    """
+    for names, mean, spread in zip(columns.slope_names, means, spreads, strict=True):
+        for j in np.flatnonzero(_is_far(mean, spread)):
+            warnings.warn(
+                f"The mean of the column {names[j]!r} of group_slopes is "
+                f"{abs(mean[j]) / spread[j]:.3g} standard deviations from zero, where without an "
+                "intercept the effects of levels are. Their prior, group_scale, may hold the "
+                "slopes back. Use fit_intercept=True, or subtract the mean from the column.",
+                PriorConflictWarning,
+                stacklevel=2,
+            )
 
 
 def _scales(estimator, response, sizes, spreads):

@@ -51,7 +51,7 @@ class CollapsedRows:
         kernels = pointer(model.loss, LOSS), pointer(model.derivative, DERIVATIVE)
         self.model = GroupLikelihood(*kernels, model.n_extra)
         self.codes = [np.ascontiguousarray(column, dtype=np.int64) for column in problem.codes.T]
-        self.columns = [np.ascontiguousarray(problem.design[:, own]) for own in problem.slopes]
+        self.columns = [np.ascontiguousarray(problem.sloped(k)) for k in range(problem.n_factors)]
         self.orders = [np.argsort(codes, kind="stable") for codes in self.codes]
         self.sorted = [self._sorted(k) for k in range(problem.n_factors)]
         self.translations = translations_of(problem)

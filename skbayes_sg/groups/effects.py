@@ -25,6 +25,8 @@ class FittedEffects:
     levels : list of skbayes_sg.groups.columns.Levels
     slope_names : list of list of str
         For each factor the columns whose slopes vary.
+    centres : list of ndarray of shape (n_slopes,)
+        For each factor the places of these columns at which the effects of its levels are.
     weight : list of ndarray of shape (n_levels,)
         Total weight of the rows of each level.
     draws : list of ndarray of float32, shape (n_levels * width, n_chains, n_kept)
@@ -37,6 +39,7 @@ class FittedEffects:
 
     levels: list
     slope_names: list
+    centres: list
     weight: list
     draws: list
     moments: list
@@ -68,9 +71,16 @@ class FittedEffects:
     def heading(self):
         """One line: how large the effects of each column are, and whether there may be none."""
         return "; ".join(
-            f"{own.name}: {len(own.known)} levels, {self._said_of_scale(k)}"
+            f"{own.name}{self._said_of_centres(k)}: {len(own.known)} levels, "
+            f"{self._said_of_scale(k)}"
             for k, own in enumerate(self.levels)
         )
+
+    def _said_of_centres(self, k):
+        """Where the effects of factor k are, if that is not at zero of all columns with slopes."""
+        pairs = zip(self.slope_names[k], self.centres[k], strict=True)
+        places = [f"{name} = {centre:.6g}" for name, centre in pairs if centre != 0.0]
+        return f" at {', '.join(places)}" if places else ""
 
     def _said_of_scale(self, k):
         """What `heading` says of the scale τ of factor k."""

@@ -59,8 +59,7 @@ class SlopeLaw:
         rows = np.column_stack([problem.design, y])
         self.units = units_of(rows, weight, bool(target.intercept))
         rows = rows @ np.linalg.inv(self.units)
-        columns = problem.design[:, problem.slopes[0]]
-        z = np.column_stack([np.ones(len(y)), columns])
+        z = np.column_stack([np.ones(len(y)), problem.sloped(0)])
         self.K, self.D = z.shape[1], rows.shape[1] - 1
         prior = target.prior
         self.scales = problem.scales[0]

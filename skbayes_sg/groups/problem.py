@@ -31,6 +31,9 @@ class GroupProblem:
         priors: that of the intercept first, and then those of slopes.
     slopes : list of list of int
         For each factor the columns of X whose slopes vary with its levels.
+    centres : list of ndarray of shape (n_slopes,)
+        For each factor, what is subtracted from these columns where they multiply slopes of levels:
+        the effects of a level are at this place of its columns.
     """
 
     target: Any
@@ -38,6 +41,7 @@ class GroupProblem:
     sizes: tuple
     scales: list
     slopes: list
+    centres: list
 
     @property
     def n_factors(self):
@@ -69,6 +73,10 @@ class GroupProblem:
     def design(self):
         """The design matrix (X, 1), or X without an intercept, in float64."""
         return np.ascontiguousarray(self.target.design(slice(0, self.target.n_rows)))
+
+    def sloped(self, k):
+        """Columns that the slopes of factor k multiply, about their centres, (n_rows, n_slopes)."""
+        return self.design[:, self.slopes[k]] - self.centres[k]
 
 
 @dataclass

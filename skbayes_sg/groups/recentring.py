@@ -1,7 +1,8 @@
 """Exact moves of the effects of a factor against the coefficient that they deviate from.
 
 To add δ to the effects of all L levels of a factor, and to take it from the intercept b, leaves the
-predictors of all rows as they are; the same holds for the slopes of a column and its coefficient.
+predictors of all rows as they are; the same holds for the slopes of a column and its coefficient,
+where slopes of a column about its centre m also take -m δ from the intercept, if its prior is flat.
 So only the priors hold δ back. With the inverse covariance Ω of the effects of a level, and a prior
 b ~ N(m₀, s₀²), it is the translation of `translations` with a second factor that has one level, the
 effect b - m₀ and the known standard deviation s₀. As in `translations`, the scales of the effects
@@ -42,6 +43,9 @@ class Recentring:
         The place of b in θ.
     loc, scale : float
         m₀ and s₀.
+    taken : ndarray of shape (n_coefficients,)
+        What is taken from each coefficient if δ is one: 1 from b, and -m from the intercept beside
+        a slope.
     """
 
     factor: int
@@ -49,6 +53,7 @@ class Recentring:
     coefficient: int
     loc: float
     scale: float
+    taken: np.ndarray
 
     def move(self, theta, u, psi, priors, rng):
         """Draw the scales of the factor, and δ; change coefficient, effects and scales.
@@ -71,7 +76,7 @@ class Recentring:
         psi[f] = own
         if math.isfinite(delta):  # scales may be so small that precisions are infinite
             u[f][:, self.effect] += delta
-            theta[self.coefficient] -= delta
+            theta[: len(self.taken)] -= delta * self.taken
 
     def sums(self, theta, u, priors):
         """The `Side` of the factor, and that of the coefficient."""
@@ -83,13 +88,18 @@ class Recentring:
 
 def recentrings_of(problem):
     """A `Recentring` of each effect whose coefficient has a normal or a flat prior."""
-    target, found = problem.target, []
+    target, found, last = problem.target, [], problem.n_coefficients - 1
+    prior = target.prior[: last + 1]
+    flat, normal = of_family(prior, Flat), of_family(prior, Normal)
     for f, slopes in enumerate(problem.slopes):
-        places = [problem.n_coefficients - 1] if target.intercept else [None]
-        for effect, place in enumerate([*places, *slopes]):
-            if place is None or not of_family(target.prior[place][None], Normal, Flat)[0]:
+        places = [last] if target.intercept else [None]
+        centres = [0.0, *problem.centres[f]]
+        for effect, (place, centre) in enumerate(zip([*places, *slopes], centres, strict=True)):
+            if place is None or not (flat[place] or normal[place]):
                 continue
-            is_flat = of_family(target.prior[place][None], Flat)[0]
-            law = (0.0, NO_BOUND) if is_flat else target.prior[place, [LOC, SCALE]].tolist()
-            found.append(Recentring(f, effect, int(place), *law))
+            if centre != 0.0 and not (target.intercept and flat[last]):
+                continue
+            law = (0.0, NO_BOUND) if flat[place] else prior[place, [LOC, SCALE]].tolist()
+            unit = np.eye(last + 1)
+            found.append(Recentring(f, effect, int(place), *law, unit[place] - centre * unit[last]))
     return found

@@ -41,7 +41,7 @@ def response(kind, eta, rng):
 
 def problem_of(
     kind, n=60, d=2, sizes=(7,), seed=0, tau=0.8, intercept=None, scale=1.0, weight=None,
-    slopes=None, offset=0.0,
+    slopes=None, offset=0.0, centre=0.0,
 ):  # fmt: skip
     """A `GroupProblem` with uneven levels; the last level of each factor may be empty."""
     rng = np.random.default_rng(seed)
@@ -56,5 +56,6 @@ def problem_of(
     weight = rng.uniform(0.5, 2.0, n) if weight is None else weight
     target = Target(X, response(kind, eta, rng), weight, kind(), prior)
     slopes = slopes or [[] for _ in sizes]
+    centres = [np.full(len(own), centre) for own in slopes]
     scales = [HalfNormal(scale)._table((1 + len(own),), "scale") for own in slopes]
-    return GroupProblem(target, codes.astype(np.int32), tuple(sizes), scales, slopes)
+    return GroupProblem(target, codes.astype(np.int32), tuple(sizes), scales, slopes, centres)

@@ -1,5 +1,7 @@
 """Slopes that vary with the level, against dense linear algebra."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from group_tables import Constant, problem_of
@@ -10,7 +12,6 @@ from skbayes_sg.engine.target import Target
 from skbayes_sg.groups import linear_slopes
 from skbayes_sg.groups.covariance import Covariance
 from skbayes_sg.groups.linear_slopes import SlopeLaw, mode_and_width, run_slopes
-from skbayes_sg.groups.problem import GroupProblem
 from skbayes_sg.groups.slope_kernels import SlopeSums, slope_log_densities
 from skbayes_sg.groups.student_mixtures import one_student
 from skbayes_sg.kernels.layout import FACT_Y
@@ -203,7 +204,7 @@ def other(problem, y, prior):
     """The same table with another response and prior."""
     target = problem.target
     target = Target(problem.design[:, :-1], y, target.weight, Linear(), prior)
-    return GroupProblem(target, problem.codes, problem.sizes, problem.scales, problem.slopes)
+    return replace(problem, target=target)
 
 
 def test_an_improper_posterior_is_named():

@@ -15,9 +15,10 @@ from skbayes_sg.priors import Flat, HalfNormal, Laplace, Normal
 SCALES = HalfNormal()._table((1,), "scale")
 
 
+@pytest.mark.parametrize("centre", [0.0, 40.0])
 @pytest.mark.parametrize("slopes", [[[], []], [[0], [0, 1]]])
-def test_rows_do_not_see_them(slopes):
-    problem = problem_of(Logistic, sizes=(4, 7), slopes=slopes)
+def test_rows_do_not_see_them(slopes, centre):
+    problem = problem_of(Logistic, sizes=(4, 7), slopes=slopes, centre=centre)
     rows, rng = CollapsedRows(problem), np.random.default_rng(0)
     theta = rng.standard_normal(problem.n_coefficients)
     u = [rng.standard_normal((L, q)) for L, q in zip(problem.sizes, problem.widths, strict=True)]
