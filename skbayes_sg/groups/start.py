@@ -21,7 +21,9 @@ from .covariance import Covariance, add_gradient, n_scales
 
 __all__ = ["GroupStart", "found_start"]
 
-ROUNDS = 8  # rounds of a Newton step and a scoring step for each factor
+# Rounds of a Newton step and a scoring step for each factor: at least `ROUNDS`, and up to
+# `MOST_ROUNDS` while a number of ψ, such as log τ, still changes by more than `STILL` in a round.
+ROUNDS, MOST_ROUNDS, STILL = 8, 50, 0.1
 LARGEST_STEP = 0.7  # largest change of a number of ψ, such as log τ, in a scoring step
 LARGEST_MOVE = 1.0  # largest change of an extra, which is a logarithm, in a Newton step
 HALVINGS = 20  # most halvings of a Newton step that does not go down
@@ -63,12 +65,16 @@ def found_start(rows):
         for own in problem.scales
     ]
     precisions, information = [None] * K, [None] * K
-    for _ in range(ROUNDS):
+    for number in range(MOST_ROUNDS):
+        before = np.concatenate(psi)
         for k in range(K):
             system = _System(Reference(rows, theta, u), k, Covariance(psi[k], u[k].shape[1]), prior)
             theta, u[k] = system.step(theta, u)
             precisions[k] = system.precision
             psi[k], information[k] = _scored(system, u[k], psi[k], problem.scales[k])
+        moved = np.abs(np.concatenate(psi) - before).max()
+        if number + 1 >= ROUNDS and moved < STILL:
+            break
     return GroupStart(theta, psi, u, precisions, information)
 
 

@@ -57,3 +57,12 @@ def test_overdispersed_counts_with_a_level_in_each_row(seed):
         model.fit(X, y)
     assert model.posterior_["group_std[x2]"].mean() < 3.0
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_a_wide_prior_of_scales_does_not_decide_where_chains_begin():
+    """Effects of 1e-6 under the prior HalfNormal(1) are as those of 1 under one of 1e6."""
+    found = [
+        start.found_start(CollapsedRows(problem_of(Logistic, n=300, scale=scale))).psi[0]
+        for scale in (1e2, 1e6)
+    ]
+    np.testing.assert_allclose(*found, atol=0.1)
