@@ -19,14 +19,23 @@ P = C⁻¹ - C⁻¹F (Fᵀ C⁻¹ F)⁻¹ Fᵀ C⁻¹. A sweep is
 4. in robust regression, with the residuals z = (y - η)/σ: log ν given z by random walks, and then
    ω_i, gamma with shape (ν + 1)/2 and rate (ν + z_i²)/2.
 
+Where coefficients can fit all rows, y says little of the residuals, and ν given z cannot move far.
+So step 1 has a second part, in which ω follows ν [3]_: log ν moves by random walks with fixed
+shapes g_i = (log ω_i - m(ν))/s(ν), m and s the mean and the standard deviation of log ω_i under
+its prior, the gamma law with shape and rate ν/2. The law of log ν is then, with the coefficients
+integrated out, p(y | σ, v, ω) p(ν) Π p(log ω_i | ν) s(ν).
+
 All chains move together, by the kernels of `skbayes_sg.kernels.scale_mixture`.
 
 .. [1] T. Park and G. Casella (2008). The Bayesian lasso. JASA 103, 681-686.
 .. [2] A. Bhattacharya, A. Chakraborty and B. K. Mallick (2016). Biometrika 103, 985-991.
+.. [3] Y. Yu and X.-L. Meng (2011). To center or not to center: that is not the question. Journal
+   of Computational and Graphical Statistics 20, 531-570.
 """
 
 import numpy as np
 from scipy import linalg, sparse
+from scipy.special import gammaln, polygamma
 
 from .._base import streams
 from ..kernels.layout import FACT_Y, frozen
@@ -35,6 +44,7 @@ from ..models import Linear, Robust
 from ..priors import Flat, Laplace, Normal, StudentT
 from ..priors.columns import LOC, POWER, SCALE, SHAPE
 from ..priors.families import of_family
+from ..priors.table import prior_value
 from . import gibbs
 from .closed_form import triangle
 from .price import EXACT_SECONDS
@@ -48,19 +58,22 @@ RANK = 1e-6
 # With more rows than columns, σ² below this share of C's mean diagonal is not told from zero.
 SINGULAR = 1e-11
 JITTER = 1e-20  # share of the trace of C that is added to its diagonal
-WALKS = 3  # steps of the random walk of log σ, and of that of log ν, in a sweep
+WALKS = 3  # steps of the random walk of log σ, and of each of those of log ν, in a sweep
 SHORTEST, LONGEST = 0.1, 3.0  # range of the random scale of these steps
 # Sampling is given up where log σ is nearer than this to where C can no longer be factored.
 MARGIN = 3.0
 LEAST = 1e-8  # where |b|/s is smaller, 1/v is drawn as for this value
 # Beside a coefficient with a smaller s²/v, rounding errors hide the others: sampling is given up.
 LEAST_OF_V = 1e-10
-LEAST_OF_ROWS = 1e-100  # least precision ω of a row
+LEAST_OF_ROWS = 1e-100  # least precision ω of a row, and the inverse of the largest
 FIRST_NU = 5.0  # degrees of freedom about which chains begin
 # Sweeps of warm-up, sweeps of a draw at first and at most, and share of effective draws aimed at.
 WARMUP, THIN, MOST_THIN, AIM = 200, 2, 64, 0.25
+# If sweeping twice as often is predicted to take more seconds than `LONG`, this share is enough.
+LONG, ENOUGH = 10.0, 0.1
 SECONDS = 8e-11, 5e-5  # predicted for a multiplication, and for all else in a sweep of a chain
 OF_FLAT = 17  # multiplications for a flat coefficient, where others take one
+OF_CHOLESKY = 0.5  # multiplications of a Cholesky factor of m rows, divided by m³
 
 
 def suits_gibbs(target):
@@ -146,13 +159,16 @@ class ScaleMixtureGibbs:
         self.omega = np.ones((n_chains, m))
         self.laplace, self.t = (of_family(self.rows.prior, of) for of in (Laplace, StudentT))
         self.v = np.tile(self.rows.scale**2, (n_chains, 1))
+        self.fixed = None  # C for σ = 0, if v never changes
         self._variances(self.rows.scale * rng.standard_normal(self.v.shape))
 
     def sweep(self):
         """Move all chains by a sweep: steps 1 to 4 of the module's docstring."""
         K = self._without_noise()
         self.lowest = self._lowest(K)
-        _, P = self._walk(K)
+        log_p, P = self._walk(K)
+        if self.log_nu.size:
+            self._walk_with_shapes(K, log_p, P)
         if (self.log_sigma < self.lowest + MARGIN).any():
             raise np.linalg.LinAlgError("σ is close to zero with more rows than coefficients.")
         self.b = self._coefficients(P)
@@ -163,11 +179,15 @@ class ScaleMixtureGibbs:
 
     def _without_noise(self):
         """C of each chain for σ = 0, with a scale c such that X and F add as much to its trace."""
+        if self.fixed is not None:
+            return self.fixed
         X, F = self.rows.X, self.rows.F
         C = (X * self.v[:, None]) @ X.T
         if F.size:
             c = np.trace(C, axis1=1, axis2=2) / self.rows.size_of_F
             C += c[:, None, None] * self.rows.FF
+        if not (self.laplace | self.t).any():
+            self.fixed = C
         return C
 
     def _lowest(self, K):
@@ -186,6 +206,48 @@ class ScaleMixtureGibbs:
         law = 1.0 / self.omega, jitter, self.rows.of_noise, self.prior, self.excess, self.lowest
         walk_sigma(K, *law, *self._steps(n_walks), self.log_sigma, log_p, *P)
         return log_p, P
+
+    def _walk_with_shapes(self, K, log_p, P):
+        """Step 1: move log ν and ω with fixed shapes; `log_p` and P, from `_walk`, are renewed."""
+        log_p, g = log_p + self._log_p_of_shapes(), self._shapes()
+        for step, log_u in zip(*self._steps(WALKS), strict=True):
+            before = self.log_nu, self.omega
+            self.log_nu = self.log_nu + step[:, None]
+            self._set_shapes(g)
+            other, Q = self._walk(K, 0)
+            other += self._log_p_of_shapes()
+            takes = log_u < other - log_p
+            log_p = np.where(takes, other, log_p)
+            for own, new in zip(P, Q, strict=True):
+                own[takes] = new[takes]
+            now = self.log_nu, self.omega
+            pairs = zip(now, before, strict=True)
+            self.log_nu, self.omega = (np.where(takes[:, None], a, b) for a, b in pairs)
+
+    def _law_of_log_omega(self):
+        """m(ν) and s(ν): mean and standard deviation of log ω_i under its prior, (n_chains, 1)."""
+        k = 0.5 * np.exp(self.log_nu)
+        return polygamma(0, k) - np.log(k), np.sqrt(polygamma(1, k))
+
+    def _shapes(self):
+        """The shapes g of ω, (n_chains, n_rows)."""
+        m, s = self._law_of_log_omega()
+        return (np.log(self.omega) - m) / s
+
+    def _set_shapes(self, g):
+        """Give ω the shapes g; out of range, log ν becomes NaN, which no chain takes."""
+        m, s = self._law_of_log_omega()
+        log_omega, bound = m + s * g, -np.log(LEAST_OF_ROWS)
+        out = (np.abs(log_omega) > bound).any(axis=1, keepdims=True)
+        self.omega = np.exp(np.where(out, 0.0, log_omega))
+        self.log_nu = np.where(out, np.nan, self.log_nu)
+
+    def _log_p_of_shapes(self):
+        """log p(log ν) + Σ log p(log ω_i | ν) + Σ log s(ν) of each chain, (n_chains,)."""
+        k, (_, s) = 0.5 * np.exp(self.log_nu), self._law_of_log_omega()
+        terms = k * (np.log(k * self.omega) - self.omega) - gammaln(k) + np.log(s)
+        prior = np.array([prior_value(self.prior_of_nu, own) for own in self.log_nu])
+        return terms.sum(axis=1) - prior
 
     def _steps(self, n_walks):
         """Draw steps of random walks and log uniforms for their tests: each (n_walks, n_chains)."""
@@ -264,36 +326,39 @@ def _run(target, request, watch):
     """The `Outcome` of Gibbs sampling, unless a sweep raises `LinAlgError`."""
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     state = ScaleMixtureGibbs(target, request.n_chains, streams.of_proposal(request.seed))
-    tell = _price(state, n_warmup, request)
+    tell = _price(target, n_warmup, request)
     tell(request.thin or THIN)
     for _ in range(n_warmup):
         state.sweep()
-    thinning = THIN, MOST_THIN, AIM
+    is_long = 2 * THIN * request.n_draws * request.n_chains * _seconds(target) > LONG
+    thinning = THIN, MOST_THIN, ENOUGH if is_long else AIM
     draws, thin = gibbs.thinned(state.sweep, state.draws, request, thinning, tell, watch)
     report = "of Gibbs sampling", request.names, thin, n_warmup, target, request
     return gibbs.outcome(draws, "scale_mixture_gibbs", *report)
 
 
-def _seconds(m, p, k):
-    """Predicted seconds of a sweep of a chain, for X of shape (m, p) and k columns of F."""
-    per_product, rest = SECONDS
-    return rest + per_product * (m * m * (p + OF_FLAT * k) + 2 * m**3)
+def _seconds(target):
+    """Predicted seconds of a sweep of a chain."""
+    (per_product, rest), m = SECONDS, target.n_rows
+    prior = target.prior[: target.n_parameters - target.model.n_extra]
+    k, mixed = of_family(prior, Flat).sum(), of_family(prior, Laplace, StudentT).any()
+    products = (len(prior) - k) * mixed + OF_FLAT * k  # for C
+    n_factors = (1 + WALKS) + WALKS * isinstance(target.model, Robust)
+    return rest + per_product * (m * m * products + OF_CHOLESKY * n_factors * m**3)
 
 
 def is_quick(target, request):
     """Whether Gibbs sampling suits a target and is predicted to take at most `EXACT_SECONDS`."""
     if not suits_gibbs(target):
         return False
-    k = of_family(target.prior[: target.n_parameters - target.model.n_extra], Flat).sum()
     sweeps = request.n_chains * (WARMUP + (request.thin or THIN) * request.n_draws)
-    return sweeps * _seconds(target.n_rows, target.n_features, k) <= EXACT_SECONDS
+    return sweeps * _seconds(target) <= EXACT_SECONDS
 
 
-def _price(state, n_warmup, request):
+def _price(target, n_warmup, request):
     """Return a function that warns of a long run: see `gibbs.price_of`."""
-    (m, p), k = state.rows.X.shape, state.rows.F.shape[1]
-    seconds = request.n_chains * _seconds(m, p, k)
-    what = f"Gibbs sampling with {m} rows and {p} columns"
-    others = ", or a normal prior" if (state.laplace | state.t).any() else ""
-    remedy = f"Make fewer draws (n_draws), or use fewer columns{others}."
+    seconds = request.n_chains * _seconds(target)
+    what = f"Gibbs sampling with {target.n_rows} rows and {target.n_features} columns"
+    mixed = of_family(target.prior, Laplace, StudentT)[: target.n_features].any()
+    remedy = f"Make fewer draws (n_draws){', or use a normal prior' if mixed else ''}."
     return gibbs.price_of(seconds, n_warmup, request.n_draws, what, remedy)

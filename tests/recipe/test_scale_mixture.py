@@ -2,7 +2,6 @@
 
 import time
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -196,6 +195,65 @@ def test_precisions_given_residuals():
     assert np.abs(ratio.mean(axis=0) - 1.0).max() < 4.5 * np.sqrt(2.0 / 40_000)
 
 
+def test_the_law_of_degrees_of_freedom_given_shapes():
+    state = ScaleMixtureGibbs(robust((Normal(), 6), (Flat(), 1)), 2, np.random.default_rng(1))
+    state.omega, g = np.random.default_rng(2).uniform(0.1, 2.0, (2, 5)), []
+    found, expected = [], []
+    for log_nu in np.log([[0.7, 4.0], [20.0, 3.0]]):
+        state.log_nu, nu = log_nu[:, None], np.exp(log_nu)
+        g.append(state._shapes())
+        found.append(state._log_p_of_shapes())
+        law = stats.loggamma(0.5 * nu[:, None], loc=-np.log(0.5 * nu[:, None]))  # of log ω
+        np.testing.assert_allclose(g[-1] * law.std() + law.mean(), np.log(state.omega), rtol=1e-9)
+        log_p = (law.logpdf(np.log(state.omega)) + np.log(law.std())).sum(axis=1)
+        expected.append(log_p + stats.gamma(2.0, scale=10.0).logpdf(nu) + log_nu)
+    np.testing.assert_allclose(np.diff(found, axis=0), np.diff(expected, axis=0), rtol=1e-9)
+    before = state.omega
+    state._set_shapes(g[-1])
+    np.testing.assert_allclose(state.omega, before, rtol=1e-12)
+    state.log_nu = np.log([[1e-7], [3.0]])  # out of range: not a place that a chain takes
+    state._set_shapes(g[-1])
+    assert np.isnan(state.log_nu).ravel().tolist() == [True, False]
+
+
+def law_of_log_nu(target, state, places, with_scale=True):
+    """Distribution function of log ν at places, given y, σ and the shapes of the first chain."""
+    g, sigma, prior = state._shapes()[0], np.exp(state.log_sigma[0]), stats.gamma(2.0, scale=10.0)
+    A = np.column_stack([target.X, np.ones(5)])
+    log_p = []
+    for nu in np.exp(places):
+        law = stats.loggamma(0.5 * nu, loc=-np.log(0.5 * nu))
+        log_omega = law.mean() + law.std() * g
+        C = (A * state.v[0]) @ A.T + sigma**2 * np.diag(np.exp(-log_omega))
+        rows = stats.multivariate_normal(np.zeros(5), C).logpdf(target.data.facts[:, 0])
+        scale = 5.0 * np.log(law.std()) if with_scale else 0.0
+        log_p.append(law.logpdf(log_omega).sum() + scale + rows + prior.logpdf(nu) + np.log(nu))
+    p = np.exp(np.array(log_p) - max(log_p))
+    return np.cumsum(p) / p.sum()
+
+
+def test_degrees_of_freedom_move_with_the_precisions_of_rows():
+    target, n = robust((Normal(scale=0.7), 6), (Normal(scale=2.0), 1)), 4000
+    state = ScaleMixtureGibbs(target, n, np.random.default_rng(5))
+    state.log_sigma[:], state.log_nu[:] = np.log(0.6), np.log(4.0)
+    state.omega[:] = 0.3, 1.2, 0.8, 2.0, 0.6
+    places = np.linspace(-1.0, 6.0, 1500)
+    right, wrong = (law_of_log_nu(target, state, places, own) for own in (True, False))
+    K = state._without_noise()
+    state.lowest = state._lowest(K)
+    log_p, P = state._walk(K, 0)
+    for _ in range(20):
+        state._walk_with_shapes(K, log_p, P)
+        log_p = state._walk(K, 0)[0]
+    q = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    found, error = np.quantile(state.log_nu, q), 4.5 * np.sqrt(q * (1.0 - q) / n)
+    assert (np.abs(np.interp(found, places, right) - q) < error + 1e-3).all()
+    assert (np.abs(np.interp(found, places, wrong) - q) > error).any()
+    fresh = state._walk(K, 0)[1]
+    for own, new in zip(P, fresh, strict=True):
+        np.testing.assert_allclose(own, new, rtol=1e-12)
+
+
 @pytest.mark.slow
 def test_one_row_of_robust_regression_by_quadrature():
     laws = by_sums("normal", 1.5, is_robust=True)
@@ -313,8 +371,7 @@ def test_which_chains_are_quick():
 
 
 def test_a_long_run_is_told():
-    rows = SimpleNamespace(X=np.zeros((400, 3000)), F=np.zeros((400, 1)))
-    for other, said in ((True, "columns, or a normal prior"), (False, r"fewer columns\.$")):
-        state = SimpleNamespace(rows=rows, laplace=np.array([False, other]), t=np.zeros(2, bool))
-        with pytest.warns(LongRunWarning, match=f"400 rows and 3000 columns.*{said}"):
-            scale_mixture._price(state, 200, Request())(2)
+    for prior, said in ((Laplace(), "or use a normal prior"), (Normal(), r"\(n_draws\)\.$")):
+        target = robust((prior, 400), (Flat(), 1), n=400)
+        with pytest.warns(LongRunWarning, match=f"400 rows and 400 columns.*{said}"):
+            scale_mixture._price(target, 200, Request())(2)

@@ -459,6 +459,11 @@ MUTANTS = [
         "test_scale_mixture.py::test_given_variances_the_law_is_that_of_normal_priors[intercept0]",
     ),
     Mutant(
+        "degrees of freedom that move precisions without their volume", "recipe/scale_mixture.py",
+        "- gammaln(k) + np.log(s)", "- gammaln(k)",
+        "test_scale_mixture.py::test_degrees_of_freedom_move_with_the_precisions_of_rows",
+    ),
+    Mutant(
         "degrees of freedom without their prior", "kernels/scale_mixture.py",
         "return total - prior_value(prior, log_nu)", "return total",
         "test_scale_mixture.py::test_degrees_of_freedom_given_residuals",
