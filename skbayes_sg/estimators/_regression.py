@@ -32,7 +32,8 @@ from ..priors.families import resolve
 from ..shards.dask import is_dask, parts_of
 from ._base import BayesianGLM, all_or_nothing
 from ._few_rows import naming_exact_fits
-from ._groups import fit_groups, has_groups
+from ._group_checks import has_groups
+from ._groups import fit_groups
 from ._intervals import CentralIntervals
 from ._online import update, where_possible
 from ._shards import Plan

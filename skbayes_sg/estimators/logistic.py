@@ -25,7 +25,8 @@ from ..models.probabilities import mean_probabilities
 from ..shards.dask import is_dask, parts_of
 from ._base import BLOCK_BYTES, BayesianGLM, all_or_nothing
 from ._classes import ClassPredictions, check_labels, check_targets, class_weights, encode
-from ._groups import fit_groups, has_groups
+from ._group_checks import has_groups
+from ._groups import fit_groups
 from ._online import update, where_possible
 from ._parameters import with_shared_parameters
 from ._shards import Plan
