@@ -141,8 +141,10 @@ class PriorConflictWarning(UserWarning):
 class HeavyTailWarning(UserWarning):
     """A predicted mean or standard deviation is decided by few draws, if it exists at all.
 
-    Issued by predictions of counts for levels of groups that were not in the data, if the levels of
-    the data are few. The message has the number of rows and the remedy: quantiles are reliable.
+    Issued by predictions of counts where the data say little of a predictor, whose exponential is
+    then the mean: for categories that were not in the data, with as many columns as rows, and for
+    levels of groups that were not in the data if the levels of the data are few. The message has
+    the number of rows and the remedy: quantiles are reliable.
     """
 
 

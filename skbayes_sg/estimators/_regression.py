@@ -23,10 +23,10 @@ from .._base.validation import (
     drop_unweighted,
     widen_small,
 )
-from ..groups.new_levels import TailsOfNewLevels
 from ..groups.rows import AS_DRAWN, Components, nodes_of
 from ..kernels.layout import FACT_Y
 from ..models import Linear, LinearKnownNoise, Robust, predictive
+from ..models.count_tails import CountTails
 from ..priors import Flat, Units
 from ..priors.families import resolve
 from ..shards.dask import is_dask, parts_of
@@ -299,8 +299,8 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         Warns
         -----
         HeavyTailWarning
-            If a few draws dominate the predicted counts for levels of group columns that were not
-            in the data.
+            If a few draws dominate predicted counts, as for levels of group columns and for
+            categories that were not in the data.
         """
         weights = of_mean = self._pooled_weights if hasattr(self, "posterior_") else None
         if control_variate is not None:
@@ -309,13 +309,13 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         if self._is_a_line:
             mean, epistemic, aleatoric = self._of_lines(X, of_mean, spread=return_std)
             return (mean, np.sqrt(epistemic + aleatoric)) if return_std else mean
-        tails = TailsOfNewLevels([])
+        tails = CountTails([], [])
 
         def both(eta, extras, components):
             means = self._law.mean(eta, *extras)
             mean = weighting.mean(means, components.weights(of_mean), axis=1)
             if self._grows_exponentially:
-                tails.look(means, components, weights, return_std)
+                tails.look(means, mean, components, weights, return_std)
             if not return_std:
                 return mean
             own = components.weights(weights)
@@ -344,13 +344,14 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         if self._is_a_line:
             _, epistemic, aleatoric = self._of_lines(X, None)
             return np.sqrt(epistemic), np.full(len(epistemic), np.sqrt(aleatoric))
-        tails = TailsOfNewLevels([])
+        tails = CountTails([], [])
 
         def parts(eta, extras, components):
             means = self._law.mean(eta, *extras)
-            if self._grows_exponentially:
-                tails.look(means, components, self._pooled_weights, spread=True)
             weights = components.weights(self._pooled_weights)
+            if self._grows_exponentially:
+                mean = weighting.mean(means, weights, axis=1)
+                tails.look(means, mean, components, self._pooled_weights, spread=True)
             return np.sqrt(predictive.variances(self._law, eta, extras, weights, means)).T
 
         found = self._of_law(X, parts)
