@@ -17,7 +17,7 @@ __all__ += ["HeavyTailWarning", "LongRunWarning", "MultimodalPosteriorWarning", 
 __all__ += ["StepSizeWarning"]
 __all__ += ["SavedVersionError", "SavedVersionWarning"]
 __all__ += ["PriorConflictWarning", "SubposteriorWarning", "UnusedParameterWarning"]
-__all__ += ["UpdateWarning"]
+__all__ += ["UpdateWarning", "WidePriorWarning"]
 
 
 class SamplerDivergedError(FloatingPointError):
@@ -132,9 +132,23 @@ class PriorConflictWarning(UserWarning):
     remedy. The warning is also issued if all counts are zero and columns are far from zero, because
     the prior then makes rates far too small; if the data alone are more than five standard
     deviations from a half-normal prior of a positive parameter, such as a noise or the shape of a
-    likelihood of your own; if a column of `group_slopes` is far from zero in a fit without an
-    intercept, where the effects of levels are at zero; and if sources of `BayesianICA` have lighter
-    tails than a normal distribution, while the model gives them those of a logistic distribution.
+    likelihood of your own; if they are as far from the default prior of a coefficient that this
+    prior keeps near zero, because its column varies too little; if a column of `group_slopes` is
+    far from zero in a fit without an intercept, where the effects of levels are at zero; and if
+    sources of `BayesianICA` have lighter tails than a normal distribution, while the model gives
+    them those of a logistic distribution.
+    """
+
+
+class WidePriorWarning(UserWarning):
+    """The default prior of the coefficients is too wide for so few rows.
+
+    Issued if `prior` is left at its default and the effective number of parameters, the sum of
+    1 - v/v₀ over the coefficients with posterior variance v and prior variance v₀, is more than 0.4
+    times the number of rows (and of predictors). The posterior is right, but the coefficients then
+    follow the noise of the rows, and predictions of new rows may be worse than without any column,
+    as those of least squares are. The message has the number and the remedy, a prior whose scale is
+    learned.
     """
 
 

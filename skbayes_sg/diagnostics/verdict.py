@@ -516,7 +516,8 @@ def _check_evidence(examination, evidence, skipped=()):
     noise += "a response far from zero."
     judge("rounding", "no noise", ROUNDING, exact, noise)
     apart = "the data alone are {value:.1f} standard deviations from the prior"
-    remedy = "Is the prior meant for these units? Standardise the columns or widen it."
+    remedy = "Is the prior meant for these units? Standardise the columns or widen it. If a column "
+    remedy += "separates the classes, any prior is as far from the data."
     judge("prior_conflict", "prior and data", CONFLICT, apart, remedy, note=True)
 
 

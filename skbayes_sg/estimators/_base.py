@@ -16,12 +16,11 @@ from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.threads import in_threads, one_blas_thread
 from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_data
-from ..diagnostics.verdict import CONFLICT, OF_THE_POSTERIOR, quick_findings, said_of
+from ..diagnostics.verdict import OF_THE_POSTERIOR, quick_findings, said_of
 from ..dynamics import Exact, Importance
 from ..engine.scores import scores_of_all_rows
 from ..engine.target import Target
 from ..exceptions import (
-    PriorConflictWarning,
     SamplerConvergenceWarning,
     SamplerDivergedError,
     UnusedParameterWarning,
@@ -32,9 +31,7 @@ from ..groups.rows import AS_DRAWN
 from ..kernels.layout import FACT_Y
 from ..models.predictive import affine
 from ..posterior import Posterior, Summary
-from ..priors import Flat, HalfNormal
-from ..priors.columns import SCALE
-from ..priors.families import of_family
+from ..priors import Flat
 from ..priors.table import powered
 from ..recipe.choose import sample_posterior
 from ..recipe.final_run import in_single_precision
@@ -44,6 +41,7 @@ from ..subsampling import SUBSAMPLING, AllRows
 from ._arviz import arviz_of
 from ._centring import centre_of, warn_if_held_back
 from ._parameters import GLMParameters
+from ._prior_conflicts import warn_of_half_normals, warn_of_units, warn_of_wide_prior
 from ._rows_of_fit import RowsOfFit
 from ._shards import (
     FromShards,
@@ -137,22 +135,6 @@ def _warn_untrustworthy(posterior):
         if all(finding.name in OF_THE_POSTERIOR for finding in findings):
             first = "The posterior itself is degenerate."
         warnings.warn(f"{first} {said_of(findings)}", SamplerConvergenceWarning, stacklevel=2)
-
-
-def _warn_of_half_normals(posterior, prior, extras):
-    """`PriorConflictWarning` for each positive parameter that a half-normal prior holds back."""
-    n, apart = len(prior), np.ravel(posterior.evidence.get("prior_conflict", 0.0))
-    for place, name in zip(range(n - len(extras), n), extras, strict=True):
-        if len(apart) == n and apart[place] > CONFLICT and of_family(prior[[place]], HalfNormal)[0]:
-            warnings.warn(
-                f"The data alone are {apart[place]:.1f} standard deviations from the half-normal "
-                f"prior of {name}, whose scale is {prior[place, SCALE]:.3g}; its posterior mean is "
-                f"{posterior.mean(name):.4g}. The prior holds it back, and everything that depends "
-                "on it: give a larger scale, HalfNormal(scale=...), or a prior with a heavier "
-                "tail, 'half_student_t'.",
-                PriorConflictWarning,
-                stacklevel=2,
-            )
 
 
 class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
@@ -262,7 +244,9 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
                 outcome = _counting_all_rows(outcome, X.shape[0])
             return outcome, shards, check
 
-        return self._conclude(draw, plan, target.prior, S, X=X, y=first_label(y))
+        self._conclude(draw, plan, target.prior, S, X=X, y=first_label(y))
+        warn_of_wide_prior(self, self.posterior_, target)
+        return self
 
     # The names and the classes of samplers that `partial_fit` accepts.
     _updating_samplers: ClassVar[tuple] = ("auto", "importance"), (Importance,)
@@ -313,7 +297,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         _warn_untrustworthy(posterior)
         _warn_of_unused(self, outcome.chosen["sampler"])
         warn_if_held_back(self, posterior, prior, plan.centre)
-        _warn_of_half_normals(posterior, prior, plan.extras)
+        warn_of_half_normals(posterior, prior, plan.extras)
+        warn_of_units(self, posterior, prior)
         progress.finish(fitted)
         return self
 

@@ -285,9 +285,17 @@ def _sample(target, request, watch):
     if request.is_open or isinstance(request.sampler, Importance):
         outcome = _independent(modes, request, watch)
         if outcome is not None:
-            return replace(outcome, mode=modes.frame.centre.theta)
+            return _at_mode(outcome, modes.frame.centre)
     outcome = judged(_chains(modes, request, rng, watch), modes, request)
-    return replace(outcome, mode=modes.frame.centre.theta)
+    return _at_mode(outcome, modes.frame.centre)
+
+
+def _at_mode(outcome, centre):
+    """The `Outcome` with the mode, and with what the likelihood alone says of each parameter."""
+    h = np.diag(centre.hessian) if centre.hessian.ndim == 2 else centre.hessian
+    h = np.where(h > 0.0, h, np.nan)
+    by_data = centre.theta - centre.gradient / h, 1.0 / np.sqrt(h)
+    return replace(outcome, mode=centre.theta, by_data=by_data)
 
 
 def _chains(modes, request, rng, watch):

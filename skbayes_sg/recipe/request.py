@@ -168,6 +168,9 @@ class Outcome:
     moments: Any = None  # `RunningMoments` of all draws, where not all are kept
     seconds: dict = field(default_factory=dict)  # seconds that each part took, by its name
     mode: Any = None  # θ at the mode around which draws were made, if there was one
+    # Means and standard deviations of each parameter by the likelihood alone, the others at the
+    # mode, if there was one.
+    by_data: Any = None
 
     @property
     def n_made(self):
@@ -180,8 +183,9 @@ class Outcome:
         It is 0 for all but normal and half-normal priors.
 
         With a prior N(m₀, v₀) and a posterior about N(m, v), the data alone have precision
-        1/v - 1/v₀ and mean (m/v - m₀/v₀) / (1/v - 1/v₀). Parameters with half-normal priors are
-        positive, and θ contains their logarithms.
+        1/v - 1/v₀ and mean (m/v - m₀/v₀) / (1/v - 1/v₀). Where v is nearly v₀, as for columns in
+        small units, that difference is noise, and `by_data` takes its place. Parameters with
+        half-normal priors are positive, and θ contains their logarithms.
         """
         flat, half = self.draws.reshape(-1, self.draws.shape[-1]), of_family(prior, HalfNormal)
         if len(flat) == 0:
@@ -194,7 +198,13 @@ class Outcome:
         # The mean of the data alone, less m₀, is (m - m₀)/v over their precision.
         share = np.where(told, v, 1.0) * precision
         apart = np.abs(m - m0) / share / np.sqrt(v0 + 1.0 / precision)
-        return {"prior_conflict": np.where(told, apart, 0.0)}
+        apart = np.where(told, apart, 0.0)
+        if self.by_data is not None and len(flat) > 1:
+            mean, sd = self.by_data
+            held = of_family(prior, Normal) & ~told & np.isfinite(sd)
+            far = np.abs(mean - m0) / np.sqrt(v0 + np.square(sd))
+            apart = np.where(held, far, apart)
+        return {"prior_conflict": apart}
 
     def heavy_tails(self, prior):
         """Evidence of 1/df for parameters whose tail is that of their Student's t prior; else 0.

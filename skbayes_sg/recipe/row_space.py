@@ -121,7 +121,7 @@ class RowSpace:
             for name, value in found.evidence.items()  # evidence in the span concerns all of θ
         }
         known = {"evidence": evidence, "mode": self.mode(found.mode)}
-        return replace(found, draws=draws, scores=None, scores_of="", **known)
+        return replace(found, draws=draws, scores=None, scores_of="", by_data=None, **known)
 
     def watched(self, watch, seed):
         """A callback for draws of the reduced target, which passes draws of θ to `watch`."""

@@ -270,6 +270,15 @@ def test_conflict_is_the_distance_of_data_and_prior():
     assert outcome.conflict(Laplace(loc=1.0, scale=2.0)._table((1,)))["prior_conflict"][0] == 0.0
 
 
+def test_where_the_prior_decides_the_mode_tells_what_data_alone_say():
+    draws = 1.0 + 2.0 * np.array([[[-1.0], [1.0]]])  # those of the prior N(1, 2²)
+    outcome = Outcome(draws, {}, by_data=(np.array([91.0]), np.array([6.0])))
+    found = outcome.conflict(Normal(loc=1.0, scale=2.0)._table((1,)))["prior_conflict"]
+    assert np.isclose(found[0], 90.0 / np.sqrt(4.0 + 36.0), rtol=1e-12)
+    unknown = Outcome(draws, {}, by_data=(np.array([np.nan]), np.array([np.nan])))
+    assert unknown.conflict(Normal(loc=1.0, scale=2.0)._table((1,)))["prior_conflict"][0] == 0.0
+
+
 def test_a_verdict_prints_on_one_screen_and_as_html():
     found = check_draws(*gaussian(0.5, 1.5, d=40), labels=[f"<b>{j}</b>" for j in range(40)])
     text = repr(found)
