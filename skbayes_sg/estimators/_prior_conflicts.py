@@ -16,6 +16,7 @@ HELD = 0.9  # a posterior variance above this share of the prior's is that of th
 # Effective parameters for each row and predictor, beyond which there is a warning: the mean squared
 # error of least squares in new rows is then 1.7 times that of the truth, or more.
 CROWDED = 0.4
+FEW = 5.0  # effective parameters up to which nobody expects much of a table's columns
 
 
 def _is_default(estimator):
@@ -75,7 +76,7 @@ def warn_of_wide_prior(estimator, posterior, target):
         return
     known = 1.0 - np.square(np.ravel(posterior.std("coef")) / prior[:, SCALE])
     effective = np.clip(known, 0.0, 1.0).sum()
-    if effective > CROWDED * n_rows * target.model.n_linear:
+    if effective > max(CROWDED * n_rows * target.model.n_linear, FEW):
         warnings.warn(
             f"The default prior is wide, and leaves coefficients to {n_rows} rows that count as "
             f"{effective:.3g} parameters: predictions of new rows may be worse than without any "

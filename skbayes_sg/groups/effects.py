@@ -45,6 +45,11 @@ class FittedEffects:
     moments: list
     factors: list
 
+    def __setstate__(self, state):
+        """Restore effects that were saved; those of earlier versions are at zero of all columns."""
+        at_zero = [np.zeros(len(names)) for names in state["slope_names"]]
+        vars(self).update({"centres": at_zero} | state)
+
     @property
     def names(self):
         """Names of the group columns."""

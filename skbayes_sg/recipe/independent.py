@@ -30,10 +30,9 @@ from .final_run import in_single_precision
 from .price import (
     BEARABLE_SECONDS,
     EXACT_SECONDS,
-    TOLD_SECONDS,
     seconds_of_chains,
     seconds_of_rows,
-    warn_if_long,
+    warn_of_lockstep,
 )
 from .request import Outcome, chosen_without_steps, moments_and_kept
 from .scale_mixture import is_quick, suits_gibbs
@@ -188,11 +187,8 @@ def _budget(request, proposal):
     chains = seconds_of_chains(target, request)
 
     def tell(n_gradients):
-        if n_gradients * one > TOLD_SECONDS:
-            what = f"HMC by many chains in lockstep, for {target.n_parameters} parameters,"
-            remedy = "If they fail, other chains follow. "
-            remedy += "Use fewer columns, a prior that is less wide, or make fewer draws (n_draws)."
-            warn_if_long(n_gradients * one, what, remedy, TOLD_SECONDS)
+        remedy = "Use fewer columns, a prior that is less wide, or make fewer draws (n_draws)."
+        warn_of_lockstep(n_gradients * one, target.n_parameters, remedy)
 
     if isinstance(request.sampler, Importance):
         return Budget(tell=tell)

@@ -28,6 +28,7 @@ __all__ = [
     "seconds_of_steps",
     "slowdown_of_batches",
     "warn_if_long",
+    "warn_of_lockstep",
     "warn_of_steps",
 ]
 
@@ -84,6 +85,13 @@ def seconds_of_rows(target, n_rows):
     columns = _of_columns(target, 0.08, 1.2)
     row = target.model.n_predictors * (20 * target.model.cost_of_many + columns)
     return (n_rows * row + 0.2 * _of_coordinates(target)) * 1e-9
+
+
+def warn_of_lockstep(seconds, n_parameters, remedy):
+    """Give a `LongRunWarning` if chains in lockstep are predicted to take long."""
+    if seconds > TOLD_SECONDS:
+        what = f"HMC by many chains in lockstep, for {n_parameters} parameters,"
+        warn_if_long(seconds, what, f"If they fail, other chains follow. {remedy}", TOLD_SECONDS)
 
 
 def warn_if_long(seconds, what, remedy, least=None):

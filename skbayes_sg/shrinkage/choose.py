@@ -34,7 +34,7 @@ from ..priors.families import of_family
 from ..recipe import closed_form
 from ..recipe.choose import check_noise
 from ..recipe.independent import measured_of, warned_of_chains
-from ..recipe.price import seconds_of_rows
+from ..recipe.price import seconds_of_rows, warn_of_lockstep
 from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
 from ..recipe.row_space import RowSpace, is_wide
 from .effective import curvature_along, log_effective_number
@@ -154,7 +154,15 @@ def _budget(target, scales, proposal):
     """The `Budget` of chains in lockstep: as many gradients as take `MOST_SECONDS`."""
     one = seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
     one += (scales.n_scales > 1) * 3e-9 * target.n_parameters**3
-    return Budget(MOST_SECONDS / one)
+
+    def tell(n_gradients):
+        remedy = (
+            "Use a prior of the scales with less mass far from what the data say, fewer scales "
+        )
+        remedy += "or columns, or a fixed scale."
+        warn_of_lockstep(n_gradients * one, target.n_parameters + scales.n_scales, remedy)
+
+    return Budget(MOST_SECONDS / one, tell)
 
 
 def _check_frame(frame):

@@ -32,6 +32,9 @@ from .._base.svd import svd
 __all__ = ["REACH", "Collapse", "ManyScales", "OneScale", "collapse_of"]
 
 BLOCK_BYTES = 1 << 24  # most bytes of an array of matrices, one for each draw of a block
+# Share of the trace that is first added to the diagonal of a matrix with a rounding error for its
+# least eigenvalue, as where one scale is tiny and another is huge; tenfold until it has a root.
+JITTER = 1e-15
 LEFT = 1e-12  # least share of the likelihood in the Hessian of U, in any direction
 REACH = 12.0  # largest distance of log scales from the reference: farther ones are not looked at
 
@@ -40,6 +43,30 @@ def collapse_of(frame, scales, log_scales, prior):
     """The `OneScale` or `ManyScales` of a frame found at `log_scales`, under a `ScalePrior`."""
     kind = OneScale if scales.n_scales == 1 else ManyScales
     return kind(frame, scales, log_scales, prior)
+
+
+def _roots(Q):
+    """Cholesky factors of many matrices, with a larger diagonal where there would be none.
+
+    Any map that depends on s alone is an exact change of coordinates, and a larger diagonal costs
+    efficiency at that s and nothing else.
+    """
+    try:
+        return np.linalg.cholesky(Q)
+    except np.linalg.LinAlgError:
+        return np.stack([_root(own) for own in Q])
+
+
+def _root(Q):
+    """`_roots` of a single matrix."""
+    added = 0.0
+    while True:
+        try:
+            return np.linalg.cholesky(Q + added * np.trace(Q) * np.eye(len(Q)))
+        except np.linalg.LinAlgError:
+            if added > 1.0:  # the trace is not positive
+                raise
+            added = max(10.0 * added, JITTER)
 
 
 class Collapse:
@@ -140,7 +167,7 @@ class ManyScales(Collapse):
         Q = self.likelihood + (self.f.T * q[:, None, self.scales.group]) @ self.f
         delta = (q - self.reference)[:, self.scales.group]
         h = self.g + (delta * self.r) @ self.f
-        L = np.linalg.cholesky(Q)
+        L = _roots(Q)
         inverse = np.array([linalg.lapack.dtrtri(own, lower=1)[0] for own in L])
         return L, (inverse @ h[:, :, None])[:, :, 0], inverse, delta
 

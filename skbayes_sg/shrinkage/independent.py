@@ -43,7 +43,9 @@ class ScaledWarps:
     def __init__(self, own, collapse, mode, width):
         self.own, self.collapse, self.mode, self.width = own, collapse, mode, width
         eye = np.eye(len(mode))
-        self.of_scales = Warps(eye, [fit_warp(self._section(axis)) for axis in eye])
+        splines = [fit_warp(self._section(axis)) for axis in eye]
+        kept = [a for a, spline in enumerate(splines) if spline is not None]
+        self.of_scales = Warps(eye[kept], [splines[a] for a in kept])
 
     def _section(self, axis):
         """-log p(s) along an axis, in widths from the mode, with a tilt that makes it the mode.

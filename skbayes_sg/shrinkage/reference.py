@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 ROUNDS = 8  # most rounds: the mode of the coefficients, and then that of the scales
+WIDER = 4.0  # of log scales: where the second search begins, above the first
 CLOSE = 0.2  # change of the log scales that ends the search, in their standard deviations
 LONGEST = 3.0  # longest step in a log scale: a quadratic is not believed far from its centre
 # Most Newton steps with changing curvature, and the distance of log scales for their differences.
@@ -41,22 +42,33 @@ def reference_of(target, scales, rng, refined=True):
     """The mode of the log scales, and the mode θ of the parameters of a target there.
 
     If `refined`, and there is one scale, its mode is found with the Hessian at each scale that is
-    tried, and not in the quadratic of a single centre.
+    tried, and not in the quadratic of a single centre. With several scales there may be two modes,
+    since coefficients may be noise under a narrow prior: the search begins at narrow and at wide
+    scales.
     """
     part = target
     if target.n_rows > 2 * SUBSAMPLE:
         part = target.take(*informative_rows(target, SUBSAMPLE, rng), n_jobs=target.n_jobs)
-    s, theta = scales.start, None
-    for _ in range(ROUNDS):
-        frame, collapse = frame_and_collapse(part, scales, s, rng, theta)
-        found, width = mode_of_scales(collapse)
-        theta, step = frame.centre.theta, np.clip(found - s, -LONGEST, LONGEST)
-        s = s + step
-        if (np.abs(step) < CLOSE * width).all():
-            break
+    s, theta, height = _alternated(part, scales, scales.start, rng)
+    if scales.n_scales > 1:
+        other = _alternated(part, scales, scales.start + WIDER, rng)
+        s, theta = other[:2] if other[2] < height else (s, theta)
     if refined and scales.n_scales == 1:
         s, theta = _refined_mode_of_scale(part, scales, s, rng, theta)
     return s, theta
+
+
+def _alternated(target, scales, s, rng):
+    """A mode of the log scales, found from `s`, θ at the last centre, and minus the log density."""
+    theta = None
+    for _ in range(ROUNDS):
+        frame, collapse = frame_and_collapse(target, scales, s, rng, theta)
+        found, width = mode_of_scales(collapse)
+        theta, step = frame.centre.theta, np.clip(found - s, -LONGEST, LONGEST)
+        height, s = negative_log_laplace(frame, scales, s), s + step
+        if (np.abs(step) < CLOSE * width).all():
+            break
+    return s, theta, height
 
 
 def _refined_mode_of_scale(target, scales, s, rng, theta):

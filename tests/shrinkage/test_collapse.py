@@ -7,7 +7,7 @@ import pytest
 from scipy import linalg
 
 from skbayes_sg.priors import HalfCauchy, InverseGamma, Normal, Units
-from skbayes_sg.shrinkage.collapse import ManyScales, collapse_of
+from skbayes_sg.shrinkage.collapse import ManyScales, _roots, collapse_of
 from skbayes_sg.shrinkage.path import ModePath, _Place
 from skbayes_sg.shrinkage.potential import ScaledPotential, ScalePrior
 
@@ -182,3 +182,17 @@ def test_derivatives_of_a_path(path, shift):
     moved = differences(lambda x: own.position(x, s[:1])[0], z[:1])[0]
     found = own.position(z[:1], s[:1])[1]
     np.testing.assert_allclose(np.linalg.slogdet(moved)[1], found, rtol=1e-6)
+
+
+def test_matrices_with_rounding_errors_for_eigenvalues_have_roots():
+    """Under a tiny and a huge scale, a direction of which the rows say nothing has none left."""
+    v = np.array([1.0, 1.0, 0.5])
+    Q = 1e10 * np.outer(v, v) + 1e-12 * np.eye(3)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(Q)
+    usual = np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.1], [0.0, 0.1, 0.5]])
+    found = _roots(np.stack([Q, usual]))
+    np.testing.assert_allclose(found[0] @ found[0].T, Q, rtol=1e-5)
+    np.testing.assert_array_equal(found[1], np.linalg.cholesky(usual))
+    with pytest.raises(np.linalg.LinAlgError):
+        _roots(-usual[None])

@@ -1,6 +1,7 @@
 """Fits with learned scales: laws by quadrature, degenerate priors, forms of X, what is refused."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,16 @@ from skbayes_sg import (
 from skbayes_sg.exceptions import InvalidParameterError, SamplerConvergenceWarning
 from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.model_selection import loo
-from skbayes_sg.priors import Flat, Gamma, HalfCauchy, HalfNormal, Laplace, Normal, StudentT
+from skbayes_sg.priors import (
+    Flat,
+    Gamma,
+    HalfCauchy,
+    HalfNormal,
+    InverseGamma,
+    Laplace,
+    Normal,
+    StudentT,
+)
 
 Z = 5.0  # standard errors
 LEARNED = Normal(scale=HalfCauchy(1.0))
@@ -359,3 +369,31 @@ def test_scales_of_coefficients_that_the_rows_hold_back_have_lighter_tails(kind)
         X, y = rows(kind, n=200, seed=seed)
         model = fitted(kind, Normal(scale=HalfCauchy(1.0), scale_groups="columns"), X, y)
         assert not model.posterior_.evidence["heavy_tail"].any()
+
+
+def test_a_scale_for_each_column_of_separable_classes():
+    """With a huge and a tiny scale, matrices of all parameters lose their smallest eigenvalue."""
+    rng, y = np.random.default_rng(0), np.repeat([0, 1, 2], 12)
+    X = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])[y] + 0.5 * rng.normal(size=(36, 2))
+    prior = Normal(scale=HalfCauchy(1.0), scale_groups="columns")
+    model = BayesianLogisticRegression(prior=prior, random_state=0, n_draws=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplerConvergenceWarning)
+        model.fit(X, y)
+    assert np.isfinite(model.prior_scale_).all()
+    assert model.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("seed", [1, 22, 23])
+def test_coefficients_far_beyond_a_narrow_prior_of_their_scales(seed):
+    """They might be noise; the search for scales from narrow ones up finds no other answer."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(35, 3))
+    y = X @ [0.0, 20.0, -40.0] + 4.0 * rng.normal(size=35)
+    prior = Normal(scale=InverseGamma(2.0, 0.3), scale_groups="columns")
+    model = BayesianLinearRegression(prior=prior, n_draws=250, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SamplerConvergenceWarning)
+        model.fit(X, y)
+    assert model.coef_[1:] == pytest.approx([20.0, -40.0], abs=3.5)
+    assert 2.5 < model.noise_std_ < 6.5

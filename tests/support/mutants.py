@@ -1013,9 +1013,9 @@ MUTANTS = [
         "test_independent.py::test_chains_in_lockstep_are_judged_by_their_parameters[0.98-auto-hmc]",
     ),
     Mutant(
-        "the price of chains in lockstep told from a minute on", "recipe/independent.py",
-        "warn_if_long(n_gradients * one, what, remedy, TOLD_SECONDS)",
-        "warn_if_long(n_gradients * one, what, remedy)",
+        "the price of chains in lockstep told from a minute on", "recipe/price.py",
+        "other chains follow. {remedy}\", TOLD_SECONDS)",
+        "other chains follow. {remedy}\")",
         "test_independent.py::test_chains_in_lockstep_are_told_with_those_that_may_follow",
     ),
     Mutant(
