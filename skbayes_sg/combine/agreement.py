@@ -61,14 +61,18 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
     dict of str to float
         ``mean_shift``: the predicted error of a posterior mean, in posterior standard deviations,
         and ``mean_shift_error``, its Monte Carlo error, which grows with the number of parameters;
-        both are of the parameter that stands out most. ``variance_shift``: the largest predicted
-        relative error of the variance in any direction, from fourth cumulants, and
-        ``variance_shift_error``. ``distance``: the mean squared distance of the shards' means from
-        that of the product, in units of its expectation for independent rows, and ``distance_p``,
-        the probability of a larger one. The distance is large if the shards contain rows of
-        different kinds, or have found different modes. ``skewness``: the largest one of a parameter
-        in a shard, of which kernels of bandwidth h leave :math:`h^2 / (1 + h^2)`; above 0.8 the
-        predictions are too small, by a factor of up to ten.
+        both are of the parameter that stands out most. ``mean_shift_p`` is the probability that
+        Gaussian shards have such errors of all means by chance. ``weights_error``: the standard
+        deviation of the error that covariances estimated from the draws cause in a mean, in
+        posterior standard deviations; it is about :math:`\sqrt{(d + 1)(1 - 1/S)/T}` for shards with
+        T draws of d parameters. ``variance_shift``: the largest predicted relative error of the
+        variance in any direction, from fourth cumulants, and ``variance_shift_error``: Gaussian
+        shards have a shift of four times as much by chance. ``distance``: the mean squared distance
+        of the shards' means from that of the product, in units of its expectation for independent
+        rows, and ``distance_p``, the probability of a larger one. The distance is large if the
+        shards contain rows of different kinds, or have found different modes. ``skewness``: the
+        largest one of a parameter in a shard, of which kernels of bandwidth h leave
+        :math:`h^2/(1+h^2)`; above 0.8 the predictions are too small, by a factor of up to ten.
 
     Raises
     ------
@@ -103,7 +107,8 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
     size = min(map(len, shards)) if effective_size is None else effective_size
     near, far = smoothing(bandwidth)
     share, sd = near * (1.0 - 1.0 / S), np.sqrt(np.diag(covariance))
-    shift, noise, bend, skewness = np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), 0.0
+    shift, skewness = np.zeros(d), 0.0
+    noise, plug_in, bend = np.zeros((3, d, d))
     for x, m, C, P in zip(shards, means, covariances, precisions, strict=True):
         root = linalg.cholesky(C, lower=True)
         z, u = (linalg.solve_triangular(root, v.T, lower=True).T for v in (x - m, mean - m))
@@ -112,6 +117,7 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
         A = share * np.eye(d) - far * np.outer(u, u)
         shift += 0.5 * effect @ third_cumulants(z, A)
         noise += 0.25 / size * effect @ third_cumulants_noise(A) @ effect.T
+        plug_in += effect @ (u @ u * np.eye(d) + np.outer(u, u)) @ effect.T / size
         skewness = max(skewness, float(np.abs(stats.skew(x)).max()))
         bend += 0.5 * share * effect @ fourth_cumulants(z) @ effect.T
     found, error = np.abs(shift / sd), np.sqrt(np.diag(noise)) / sd
@@ -121,12 +127,21 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
     return {
         "mean_shift": float(found[worst]),
         "mean_shift_error": float(error[worst]),
+        "mean_shift_p": _probability(shift, noise),
+        "weights_error": float(np.sqrt(np.diag(plug_in) / np.diag(covariance)).max() * near),
         "variance_shift": float(np.abs(scaled).max()),
-        "variance_shift_error": float(share * np.sqrt((4 * d + 20) / (S * size)) / 2),
+        "variance_shift_error": float(share * (2.5 + 0.4 * d) / np.sqrt(S * size)),
         "skewness": near * skewness,
         "distance": float(chi2 / (d * max(S - 1, 1))),
         "distance_p": float(stats.chi2.sf(chi2, d * max(S - 1, 1))),
     }
+
+
+def _probability(shift, noise):
+    """Probability of a larger shift, in its noise's own metric, if the shift is noise."""
+    if not noise.any():
+        return 1.0
+    return float(stats.chi2.sf(shift @ linalg.solve(noise, shift, assume_a="pos"), len(shift)))
 
 
 def smoothing(h):

@@ -336,14 +336,21 @@ def _warn_of_disagreement(check, combiner, d, few):
         reasons += [f"the product rests on an effective number of {number:.1f} draws of a shard"]
     other = "combine='weierstrass', " * combiner.assumes_gaussian
     remedy = f"Use fewer subposteriors, {other}or"
+    begin = f"The shards do not agree with combine={combiner!r}{_how(check, combiner)}"
+    if check["weights_error"] > MEAN_SHIFT:
+        begin = begin if reasons or apart else f"combine={combiner!r} adds errors"
+        reasons += [
+            f"covariances estimated from the draws of {d} parameters move means by about "
+            f"{check['weights_error']:.2g} standard deviations"
+        ]
+        remedy = "Make more draws (n_draws), use fewer subposteriors, or"
     if apart:
         times = np.sqrt(check["distance"])
         reasons += [f"the shards' means are {times:.2g} times as far apart as their widths imply"]
         remedy = "Are the shards random parts of the rows? Shuffle rows over them, or use"
     if reasons:
         warnings.warn(
-            f"The shards do not agree with combine={combiner!r}{_how(check, combiner)}: "
-            f"{'; '.join(reasons)} (see combine_check_). {remedy} n_subposteriors=1.",
+            f"{begin}: {'; '.join(reasons)} (see combine_check_). {remedy} n_subposteriors=1.",
             SubposteriorWarning,
             stacklevel=3,
         )
@@ -383,15 +390,17 @@ def _predicted_errors(check, d):
 
     A shift of a mean counts if it exceeds the limit by its error, and if the largest of d estimates
     would be so large by chance in fewer than `BY_CHANCE` of all combinations; or if it is twice the
-    limit. In 33 of 70 made tables with two to eight shards a shift counted, and they were off by
-    0.13 standard deviations or more; of 25 tables that were off by more than 0.25, all but one were
-    among these 33. Where a shard is very skewed, errors of 0.3 to 0.8 were predicted as 0.1, so
-    that its skewness counts.
+    limit, and all shifts together would be so large in fewer than `BY_CHANCE` of them. In 33 of 70
+    made tables with two to eight shards a shift counted, and they were off by 0.13 standard
+    deviations or more; of 25 tables that were off by more than 0.25, all but one were among these
+    33. Where a shard is very skewed, errors of 0.3 to 0.8 were predicted as 0.1, so that its
+    skewness counts.
     """
     mean, variance = check["mean_shift"], check["variance_shift"]
     error, chance = check["mean_shift_error"], stats.norm.isf(BY_CHANCE / (2 * d))
     reasons = []
-    if mean > min(max(MEAN_SHIFT + error, chance * error), 2.0 * MEAN_SHIFT):
+    large = mean > 2.0 * MEAN_SHIFT and check["mean_shift_p"] < BY_CHANCE
+    if large or mean > max(MEAN_SHIFT + error, chance * error):
         reasons.append(f"a posterior mean is off by about {mean:.2g} standard deviations")
     elif check["skewness"] > SKEWNESS:
         reasons.append(

@@ -452,18 +452,38 @@ def test_combined_draws_of_many_rows_get_no_scores(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("shift", "error", "told"),
+    ("shift", "error", "p", "told"),
     [
-        (0.19, 0.05, True),  # 3.8 errors, of five parameters
-        (0.19, 0.08, False),
-        (0.21, 0.2, True),  # whatever its error
-        (0.11, 0.02, False),
+        (0.19, 0.05, 0.5, True),  # 3.8 errors, of five parameters
+        (0.19, 0.08, 1e-4, False),
+        (0.21, 0.2, 1e-3, True),  # all shifts together are not chance
+        (0.41, 0.2, 0.1, False),
+        (0.11, 0.02, 1e-4, False),
     ],
 )
-def test_shifts_that_are_told(shift, error, told):
-    check = {"mean_shift": shift, "mean_shift_error": error}
+def test_shifts_that_are_told(shift, error, p, told):
+    check = {"mean_shift": shift, "mean_shift_error": error, "mean_shift_p": p}
     check |= {"variance_shift": 0.1, "variance_shift_error": 0.01, "skewness": 0.3}
     assert bool(subposteriors._predicted_errors(check, 5)) == told
+
+
+@pytest.mark.parametrize(("d", "seed"), [(20, 0), (20, 1), (50, 2)])
+def test_gaussian_shards_with_many_parameters_are_not_called_skewed(d, seed):
+    """Only their estimated covariances add errors, which are told from a tenth of an sd on."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((4000, d))
+    y = Z @ rng.standard_normal(d) + rng.standard_normal(4000)
+    exact = BayesianLinearRegression(random_state=0, n_draws=4000).fit(Z, y)
+    n_draws = 1000 if d == 20 else 500
+    model = BayesianLinearRegression(random_state=0, n_subposteriors=8, n_draws=n_draws)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(Z, y)
+    said = [str(one.message) for one in caught if one.category is SubposteriorWarning]
+    assert len(said) == (d == 50)
+    assert all("covariances estimated from the draws of 52 parameters" in one for one in said)
+    error = np.sqrt(np.mean(((model.coef_ - exact.coef_) / exact.coef_std_) ** 2))
+    assert error == pytest.approx(model.combine_check_["weights_error"], rel=0.5)
 
 
 def test_a_rare_level_of_counts_makes_shards_too_skewed_to_average():
