@@ -6,6 +6,7 @@ be within the limits itself.
 """
 
 import numpy as np
+from scipy import stats
 
 from ..diagnostics import convergence
 from ..diagnostics.judgements import Judgement, verdict_of
@@ -16,7 +17,8 @@ __all__ = ["FactorPosterior"]
 
 LEAST_DRAWS = 8  # draws of a chain below which R-hat and effective sample sizes are NaN
 SHARE = 0.9  # share of the predictions that must be within the limits
-MORE = "Increase n_draws, thin or n_warmup."
+NOISE_BY_CHANCE = 0.01  # probability that the noise of converged chains exceeds its limit of R-hat
+MORE = "Increase n_warmup first, and then n_draws or thin."
 
 
 class FactorPosterior(Posterior):
@@ -71,28 +73,36 @@ class FactorPosterior(Posterior):
     def check(self) -> Verdict:
         """Whether the draws can be trusted, and if not, why and what to do.
 
-        R-hat must be at most 1.05, and the effective sample size at least a tenth of the draws. The
-        noise must be within these limits, and so must nine in ten of the predictions at some rows
-        of the fit.
+        R-hat must be at most 1.05, or as much more as chance makes it where few draws are
+        effective, and the effective sample size at least a tenth of the draws. The noise must be
+        within these limits, and so must nine in ten of the predictions at some rows of the fit.
 
         Returns
         -------
         Verdict
             It can be used as a condition, and shows one screen of text or a table in notebooks.
         """
-        found, total = self.convergence(), self.n_chains * self.n_draws
+        found = self.convergence()
         return verdict_of(
             [
-                *_judged(
-                    "predictions", found["rhat"], found["ess"], total, ", or better for 9 in 10"
-                ),
-                *_judged("noise", found["noise_rhat"], found["noise_ess"], total),
+                *self._judged("predictions", found["rhat"], found["ess"], 1.0 - SHARE),
+                *self._judged("noise", found["noise_rhat"], found["noise_ess"], NOISE_BY_CHANCE),
             ]
         )
 
+    def _judged(self, what, rhat, ess, by_chance):
+        """Yield the judgements of the R-hat and of the effective sample size of `what`."""
+        total, note = self.n_chains * self.n_draws, ", or better for 9 in 10" * (what != "noise")
+        limit = max(RHAT, largest_rhat(self.n_chains, ess, by_chance))
+        yield Judgement(f"R-hat of {what}", f"{rhat:.3f}{note}", rhat, limit, f"{limit:.3g}", MORE)
+        name, text = f"effective sample size of {what}", f"{ess:.0f} of {total} draws{note}"
+        yield Judgement(name, text, total / ess, 1.0 / ESS_SHARE, f"{ESS_SHARE * total:.0f}", MORE)
 
-def _judged(what, rhat, ess, total, note=""):
-    """Yield the judgements of the R-hat and of the effective sample size of `what`."""
-    yield Judgement(f"R-hat of {what}", f"{rhat:.3f}{note}", rhat, RHAT, RHAT, MORE)
-    name, text = f"effective sample size of {what}", f"{ess:.0f} of {total} draws{note}"
-    yield Judgement(name, text, total / ess, 1.0 / ESS_SHARE, f"{ESS_SHARE * total:.0f}", MORE)
+
+def largest_rhat(n_chains, ess, by_chance):
+    """The R-hat that converged chains exceed with probability `by_chance`, to first order.
+
+    With `ess` effective draws in 2c halves of chains, the means of the halves have 2c/ess times the
+    variance of a draw, and (2c - 1) times their variance is χ²: R-hat is 1 + c χ²/((2c - 1) ess).
+    """
+    return 1.0 + n_chains * stats.chi2.isf(by_chance, 2 * n_chains - 1) / ((2 * n_chains - 1) * ess)

@@ -45,6 +45,7 @@ class Gibbs(Sampler):
     """
 
     has_means = True
+    warmup = 50
 
     def __init__(self, share="auto"):
         self.share = share

@@ -19,6 +19,8 @@ __all__ = ["LeaveOneOut", "loo"]
 
 LOOKED_AT = 100  # most parameters whose effective sample sizes give the efficiency of the chains
 
+GOOD_K = 0.7  # largest k that is no reason to worry, however many draws there are
+
 
 class LeaveOneOut:
     """The result of `loo`: how well a model predicts each row from all others.
@@ -103,7 +105,7 @@ class LeaveOneOut:
     @property
     def good_k(self) -> float:
         """The largest k that is no reason to worry."""
-        return min(0.7, 1.0 - 1.0 / math.log10(self.n_draws)) if self.n_draws > 10 else 0.0
+        return min(GOOD_K, 1.0 - 1.0 / math.log10(self.n_draws)) if self.n_draws > 10 else 0.0
 
     @property
     def n_high_k(self) -> int:
@@ -302,10 +304,11 @@ def _said_of_k(found):
 
 def _warn_of_high_k(found):
     """`ParetoKWarning` that the estimates of some rows cannot be trusted."""
+    more = "" if found.good_k >= GOOD_K else "Make more draws, with which larger k are good. "
     warnings.warn(
         f"Pareto k is {_said_of_k(found)}. Without such a row the posterior would be another one, "
-        "and its elpd_i is not known: as a rule it is too high. Look at these rows, use a model "
-        "with heavier tails or a narrower prior, or cross-validate with "
+        f"and its elpd_i is not known: as a rule it is too high. {more}Look at these rows, use a "
+        "model with heavier tails or a narrower prior, or cross-validate with "
         "skbayes_sg.metrics.neg_log_predictive_density_scorer.",
         ParetoKWarning,
         stacklevel=3,

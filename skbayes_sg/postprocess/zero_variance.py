@@ -172,7 +172,7 @@ def zero_variance(
     w, shape, g = _values(values, draws, weights)
     psi, centre, scale = _centred_basis(draws, scores, order, w)
     n, p = psi.shape
-    lam = _penalty(shrinkage, n, p)
+    lam = _penalty(shrinkage, order, n, p)
     root, mean = np.sqrt(w)[:, None], w @ g
     Z, v = root * (psi - centre) / scale, root * (g - mean)
     a, used, df = _coefficients(Z, v, lam)
@@ -232,7 +232,7 @@ def held_out_values(
         Z, v = (psi - centre)[fit] / scale, g[fit]
         n = len(v)
         root = 1.0 / np.sqrt(n)  # the weights of the draws
-        lam = _penalty(shrinkage, *Z.shape)
+        lam = _penalty(shrinkage, order, *Z.shape)
         a = _coefficients(root * (Z - Z.mean(axis=0)), root * (v - v.mean(axis=0)), lam)[0]
         out[rest] = g[rest] - (psi[rest] / scale) @ a
     return out.reshape(np.shape(values))
@@ -281,7 +281,7 @@ def zero_variance_weights(
     w = as_weights(weights, draws)
     w = w / w.sum()
     psi, centre, scale = _centred_basis(draws, scores, order, w)
-    lam, root = _penalty(shrinkage, *psi.shape), np.sqrt(w)[:, None]
+    lam, root = _penalty(shrinkage, order, *psi.shape), np.sqrt(w)[:, None]
     U, d, Vt = svd(root * (psi - centre) / scale, full_matrices=False, check_finite=False)
     keep = d > 1e-13 * d[0]
     U, d, Vt = U[:, keep], d[keep], Vt[keep]
@@ -319,14 +319,15 @@ def _values(values, draws, weights):
     return w / w.sum(), g.shape[lead:], g.reshape(len(w), -1)
 
 
-def _penalty(shrinkage, n, p):
+def _penalty(shrinkage, order, n, p):
     """Return the penalty for n draws and p control variates, or None for cross-validation."""
+    fewer = "" if order == "linear" else ", linear control variates"
     if isinstance(shrinkage, str) and shrinkage == "auto":
         if n > p:
             return 0.0 if n >= PLENTY * p else None
         warnings.warn(
             f"There are {n} draws for {p} control variates, so that their coefficients are shrunk. "
-            "Use more draws, or order='linear'.",
+            f"Use more draws{fewer}, or plain means.",
             UserWarning,
             stacklevel=3,
         )
@@ -337,7 +338,7 @@ def _penalty(shrinkage, n, p):
     if lam == 0.0 and n <= p:
         raise ValueError(
             f"{n} draws are not enough for {p} control variates: at least {p + 1} are needed. Use "
-            "more draws, order='linear', or shrinkage='auto'."
+            f"more draws{fewer}, or shrinkage='auto'."
         )
     return lam
 

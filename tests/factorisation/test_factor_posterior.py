@@ -1,0 +1,33 @@
+"""How the draws of factorisations are judged."""
+
+import numpy as np
+import pytest
+
+from skbayes_sg.diagnostics import convergence
+from skbayes_sg.factorisation.factor_posterior import FactorPosterior, largest_rhat
+
+
+@pytest.mark.parametrize("n_chains", [1, 4])
+@pytest.mark.parametrize("by_chance", [0.1, 0.01])
+def test_converged_chains_exceed_the_limit_of_rhat_by_chance(n_chains, by_chance):
+    """Chains with the correlation 0.8 from one draw to the next: a ninth of them is effective."""
+    rng, n = np.random.default_rng(0), 300
+    draws = rng.standard_normal((n_chains, n, 4000))
+    for t in range(1, n):
+        draws[:, t] = 0.8 * draws[:, t - 1] + 0.6 * draws[:, t]
+    limit = largest_rhat(n_chains, n_chains * n / 9.0, by_chance)
+    exceeded = np.mean(convergence.rhat(draws) > limit)
+    assert 0.4 * by_chance < exceeded < 2.5 * by_chance
+
+
+def test_few_effective_draws_may_disagree_by_chance_and_not_more():
+    rng, chance = np.random.default_rng(0), largest_rhat(1, 30.0, 0.1)
+    assert 1.05 < chance < 1.12
+
+    def judged(drift):
+        white = rng.standard_normal((1, 100, 50))
+        slow = np.cumsum(white, axis=1) * 0.03 + white + drift * np.linspace(-1, 1, 100)[:, None]
+        return FactorPosterior(rng.standard_normal((1, 100)), np.zeros((1, 100)), slow, {}).check()
+
+    assert judged(0.0)
+    assert "R-hat of predictions" in str(judged(3.0).findings)
