@@ -141,7 +141,9 @@ def _probability(shift, noise):
     """Probability of a larger shift, in its noise's own metric, if the shift is noise."""
     if not noise.any():
         return 1.0
-    return float(stats.chi2.sf(shift @ linalg.solve(noise, shift, assume_a="pos"), len(shift)))
+    unit = np.sqrt(np.diag(noise))  # parameters may have very different units
+    inverse, rank = linalg.pinvh(noise / np.outer(unit, unit), return_rank=True)
+    return float(stats.chi2.sf(shift / unit @ inverse @ (shift / unit), rank))
 
 
 def smoothing(h):

@@ -48,6 +48,7 @@ __all__ = ["sample_with_scales"]
 
 CENTRES = 3  # most centres around which draws are tried
 MOST_SECONDS = 20.0  # predicted seconds that chains in lockstep may take around each centre
+OF_PATH = 1.7e-9  # seconds of a gradient along a path of modes, for a number in a matrix of it
 # Coefficients follow a large scale if the mean square of coefficient over scale is more than this;
 # it is 1 under the prior.
 FOLLOW = 0.5
@@ -154,13 +155,14 @@ def _budget(target, scales, proposal):
     """The `Budget` of chains in lockstep: as many gradients as take `MOST_SECONDS`."""
     one = seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
     one += (scales.n_scales > 1) * 3e-9 * target.n_parameters**3
+    told = one + has_path(target, scales) * OF_PATH * target.n_parameters**2
 
     def tell(n_gradients):
         remedy = (
             "Use a prior of the scales with less mass far from what the data say, fewer scales "
         )
         remedy += "or columns, or a fixed scale."
-        warn_of_lockstep(n_gradients * one, target.n_parameters + scales.n_scales, remedy)
+        warn_of_lockstep(n_gradients * told, target.n_parameters + scales.n_scales, remedy)
 
     return Budget(MOST_SECONDS / one, tell)
 
