@@ -48,7 +48,7 @@ __all__ = ["sample_with_scales"]
 
 CENTRES = 3  # most centres around which draws are tried
 MOST_SECONDS = 20.0  # predicted seconds that chains in lockstep may take around each centre
-OF_PATH = 1.7e-9  # seconds of a gradient along a path of modes, for a number in a matrix of it
+OF_PATH = 1.2e-9  # seconds of a gradient along a path of modes, for a number in a matrix of it
 # Coefficients follow a large scale if the mean square of coefficient over scale is more than this;
 # it is 1 under the prior.
 FOLLOW = 0.5

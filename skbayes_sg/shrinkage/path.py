@@ -17,7 +17,7 @@ inaccurate they are, the map is an exact change of variables, and importance wei
 what they miss.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -135,6 +135,8 @@ class ModePath(Collapse):
         The places along the path, in increasing order of s = log τ.
     """
 
+    _last: Any = (None, None, None)  # z, s and the slope of the last `position`
+
     def __init__(self, best, scales, prior, places):
         super().__init__(best.frame, scales, np.array([best.s]), prior)
         F, theta = best.frame.F, best.frame.centre.theta
@@ -162,7 +164,16 @@ class ModePath(Collapse):
     def position(self, z, s):
         """φ and log |det ∂φ/∂z| for rows z and s."""
         (c, _), (log_r, _) = self.c(s[:, 0]), self.log_r(s[:, 0])
-        return c + self.B.products(s[:, 0], np.exp(log_r) * z)[0], log_r.sum(axis=1)
+        moved, slope = self.B.products(s[:, 0], np.exp(log_r) * z)
+        self._last = z.copy(), s[:, 0].copy(), slope
+        return c + moved, log_r.sum(axis=1)
+
+    def _slope(self, z, s, r):
+        """The derivative of B(s) r z in s at fixed r, which `position` has often just computed."""
+        *place, slope = self._last
+        if slope is not None and np.array_equal(place[1], s) and np.array_equal(place[0], z):
+            return slope
+        return self.B.products(s, r * z)[1]
 
     def pull_back(self, z, s, g):
         """∂/∂z and ∂/∂s of U(φ) - log |det ∂φ/∂z|, from g = ∂U/∂φ."""
@@ -170,6 +181,6 @@ class ModePath(Collapse):
         (_, moved), (log_r, grown) = self.c(s), self.log_r(s)
         r = np.exp(log_r)
         a = r * self.B.products(s, g, transposed=True)[0]
-        moved = moved + self.B.products(s, r * z)[1]
+        moved = moved + self._slope(z, s, r)
         along = (g * moved + (a * z - 1.0) * grown).sum(axis=1)
         return a, along[:, None]
