@@ -3,15 +3,17 @@
 import warnings
 
 import numpy as np
+from scipy import sparse
 
 from .._base.validation import Parameters
 from ..models import Linear, Logistic, NegativeBinomial, Robust
 from ..shards.dask import is_dask
 
-__all__ = ["check_levels", "check_parameters", "has_groups"]
+__all__ = ["check_levels", "check_parameters", "has_groups", "warn_of_indicators"]
 
 # Constructor parameters of steps, which must be "auto" with group effects.
 OF_STEPS = "sampler", "gradient", "subsampling", "batch_size", "step_size", "preconditioner"
+MOST_SUMS = 10_000_000  # most sums of columns by level that are looked at
 LOOKED_AT = 1000  # rows that are compared first, to tell a group column from the response
 
 
@@ -102,3 +104,37 @@ def _check_levels_of_one_row(which, model):
             UserWarning,
             stacklevel=4,
         )
+
+
+def warn_of_indicators(levels, codes, X):
+    """`UserWarning` if X has the indicators of the levels of a group column, all or all but one.
+
+    The prior alone tells effects and such coefficients apart, and chains mix slowly.
+    """
+    n = len(codes)
+    for own, code in zip(levels, codes.T, strict=True):
+        L = len(own.known)
+        if L * X.shape[1] > MOST_SUMS or X.shape[1] < L - 1:
+            continue
+        by_level = sparse.csr_array((np.ones(n), (code, np.arange(n))), shape=(L, n))
+        sums, squares = (
+            _dense(by_level @ values)
+            for values in (X, X.multiply(X) if sparse.issparse(X) else X * X)
+        )
+        size = np.bincount(code, minlength=L)[:, None]
+        is_one = (sums == size) & (squares == size)
+        found = is_one.sum(axis=0) == 1
+        found &= (squares != 0.0).sum(axis=0) == 1
+        if found.sum() >= L - 1:
+            warnings.warn(
+                f"{found.sum()} columns are the indicators of levels of {own.name!r}, which "
+                "group_effects gives effects already: only the priors tell the two apart. Leave "
+                "these columns out.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def _dense(values):
+    """An array with these values, which may be sparse."""
+    return values.toarray() if sparse.issparse(values) else values

@@ -15,7 +15,7 @@ from ..groups.effects import FittedEffects
 from ..groups.rows import GroupRows
 from ..posterior.moments import RunningMoments
 from ..recipe.request import Outcome, chosen_without_steps
-from ._group_checks import check_levels, check_parameters
+from ._group_checks import check_levels, check_parameters, warn_of_indicators
 from ._group_problem import GroupTable, group_problem, places_of_effects, prior_of_all
 from ._shards import first_label
 from ._store import check_draw_store
@@ -107,6 +107,7 @@ def _read(estimator, X, rows):
             f"{owner}: group_effects is for responses of two classes, got {len(plan.classes)}."
         )
     check_levels(levels, codes, first_label(y), plan.model, owner)
+    warn_of_indicators(levels, codes, others)
     return GroupTable(columns, reader, others, y, weight, levels, codes, plan)
 
 

@@ -594,3 +594,18 @@ def test_far_slopes_without_an_intercept_are_told():
         with warnings.catch_warnings():
             warnings.simplefilter("error", PriorConflictWarning)
             model.fit(np.c_[column, level], y)
+
+
+@pytest.mark.parametrize("left_out", [0, 1, 2])
+def test_indicators_of_the_levels_are_told(left_out):
+    rng = np.random.default_rng(0)
+    level, x = rng.integers(0, 6, 120), rng.standard_normal(120)
+    X = np.column_stack([x, rng.integers(0, 2, 120), np.eye(6)[level][:, left_out:], level])
+    y = x + rng.standard_normal(120)
+    model = BayesianLinearRegression(group_effects=[X.shape[1] - 1], n_draws=50, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    said = [str(one.message) for one in caught if "are the indicators of levels" in str(one)]
+    assert len(said) == (left_out < 2)
+    assert all(one.startswith(f"{6 - left_out} columns") for one in said)
