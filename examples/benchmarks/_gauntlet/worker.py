@@ -9,7 +9,7 @@ from pathlib import Path
 
 EXCEPTIONS = "skbayes_sg.exceptions"
 COST_ONLY = {"LongRunWarning", "DrawStoreWarning", "CacheWarning"}  # they say nothing of the draws
-OF_THE_MODEL = {"PriorConflictWarning"}  # whose posterior the draws have
+OF_THE_MODEL = {"PriorConflictWarning", "WidePriorWarning"}  # whose posterior the draws have
 
 
 def _serve(connection):
