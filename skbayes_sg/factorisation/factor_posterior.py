@@ -82,21 +82,23 @@ class FactorPosterior(Posterior):
         Verdict
             It can be used as a condition, and shows one screen of text or a table in notebooks.
         """
-        found = self.convergence()
+        found, shape = self.convergence(), (self.n_chains, self.n_draws)
+        note = ", or better for 9 in 10"
         return verdict_of(
             [
-                *self._judged("predictions", found["rhat"], found["ess"], 1.0 - SHARE),
-                *self._judged("noise", found["noise_rhat"], found["noise_ess"], NOISE_BY_CHANCE),
+                *_judged("predictions", found["rhat"], found["ess"], shape, 1.0 - SHARE, note),
+                *_judged("noise", found["noise_rhat"], found["noise_ess"], shape, NOISE_BY_CHANCE),
             ]
         )
 
-    def _judged(self, what, rhat, ess, by_chance):
-        """Yield the judgements of the R-hat and of the effective sample size of `what`."""
-        total, note = self.n_chains * self.n_draws, ", or better for 9 in 10" * (what != "noise")
-        limit = max(RHAT, largest_rhat(self.n_chains, ess, by_chance))
-        yield Judgement(f"R-hat of {what}", f"{rhat:.3f}{note}", rhat, limit, f"{limit:.3g}", MORE)
-        name, text = f"effective sample size of {what}", f"{ess:.0f} of {total} draws{note}"
-        yield Judgement(name, text, total / ess, 1.0 / ESS_SHARE, f"{ESS_SHARE * total:.0f}", MORE)
+
+def _judged(what, rhat, ess, shape, by_chance, note=""):
+    """Yield the judgements of the R-hat and of the effective sample size of `what`."""
+    n_chains, n_draws = shape
+    limit, total = max(RHAT, largest_rhat(n_chains, ess, by_chance)), n_chains * n_draws
+    yield Judgement(f"R-hat of {what}", f"{rhat:.3f}{note}", rhat, limit, f"{limit:.3g}", MORE)
+    name, text = f"effective sample size of {what}", f"{ess:.0f} of {total} draws{note}"
+    yield Judgement(name, text, total / ess, 1.0 / ESS_SHARE, f"{ESS_SHARE * total:.0f}", MORE)
 
 
 def largest_rhat(n_chains, ess, by_chance):

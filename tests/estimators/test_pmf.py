@@ -273,8 +273,8 @@ def test_processes():
 @pytest.mark.parametrize(
     ("n_ratings", "n_draws", "thin", "n_warmup"),
     [
-        (3, 100, 20, 100), (4_000, 100, 20, 100), (7_000, 100, 11, 55), (40_001, 100, 1, 10),
-        (1_000_000, 100, 1, 10), (3, 1_000, 2, 10), (3, 5_000, 1, 10), (3, 7, 20, 100),
+        (3, 100, 20, 100), (4_000, 100, 20, 100), (7_000, 100, 11, 55), (40_001, 100, 1, 50),
+        (1_000_000, 100, 1, 50), (3, 1_000, 2, 50), (3, 5_000, 1, 50), (3, 7, 20, 100),
     ],
 )  # fmt: skip
 def test_passes_over_few_ratings_are_many(n_ratings, n_draws, thin, n_warmup):
@@ -466,7 +466,7 @@ def test_users_who_have_rated_everything_are_named():
 
 
 def test_ratios_are_told_apart_from_their_limit():
-    told = next(_judged("predictions", 1.0503, 100.0, 400))
+    told = next(_judged("predictions", 1.0503, 100.0, (4, 100), 0.1))
     assert told.text == "1.050"
 
 
