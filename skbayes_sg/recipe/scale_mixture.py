@@ -35,7 +35,7 @@ All chains move together, by the kernels of `skbayes_sg.kernels.scale_mixture`.
 
 import numpy as np
 from scipy import linalg, sparse
-from scipy.special import gammaln, polygamma
+from scipy.special import digamma, gammaln, zeta
 
 from .._base import streams
 from ..kernels.layout import FACT_Y, frozen
@@ -227,7 +227,7 @@ class ScaleMixtureGibbs:
     def _law_of_log_omega(self):
         """m(ν) and s(ν): mean and standard deviation of log ω_i under its prior, (n_chains, 1)."""
         k = 0.5 * np.exp(self.log_nu)
-        return polygamma(0, k) - np.log(k), np.sqrt(polygamma(1, k))
+        return digamma(k) - np.log(k), np.sqrt(zeta(2.0, k))  # zeta(2, k) is the trigamma function
 
     def _shapes(self):
         """The shapes g of ω, (n_chains, n_rows)."""
