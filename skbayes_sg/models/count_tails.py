@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._base import weights as weighting
 from ..exceptions import HeavyTailWarning
 
 __all__ = ["CountTails"]
@@ -107,20 +108,14 @@ def _decided(means, mean, weights, spread):
     c = means[rows]
     if not len(rows):
         return found
-    matters = ~(_variance(c, weights) <= np.average(c, axis=1, weights=weights))
+    matters = ~(weighting.std(c, weights, axis=1) ** 2 <= weighting.mean(c, weights, axis=1))
     found[0, rows] = matters & ~(_effective_share(c, weights) >= MEAN_OF_ROWS)
     if spread:
         found[1, rows] = matters & ~(_effective_share(c * c, weights) >= SPREAD_OF_ROWS)
     return found
 
 
-def _variance(c, weights):
-    """Variance over draws of each row of c (rows, draws)."""
-    mean = np.average(c, axis=1, weights=weights)
-    return np.average(np.square(c - mean[:, None]), axis=1, weights=weights)
-
-
 def _effective_share(c, weights):
     """Share of effective draws, E[c]²/E[c²], for each row of contributions c (rows, draws)."""
     c = c / c.max(axis=1, keepdims=True)
-    return np.average(c, axis=1, weights=weights) ** 2 / np.average(c * c, axis=1, weights=weights)
+    return weighting.mean(c, weights, axis=1) ** 2 / weighting.mean(c * c, weights, axis=1)

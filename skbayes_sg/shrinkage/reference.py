@@ -49,26 +49,29 @@ def reference_of(target, scales, rng, refined=True):
     part = target
     if target.n_rows > 2 * SUBSAMPLE:
         part = target.take(*informative_rows(target, SUBSAMPLE, rng), n_jobs=target.n_jobs)
-    s, theta, height = _alternated(part, scales, scales.start, rng)
+    s, frame, at = _alternated(part, scales, scales.start, rng)
     if scales.n_scales > 1:
-        other = _alternated(part, scales, scales.start + WIDER, rng)
-        s, theta = other[:2] if other[2] < height else (s, theta)
+        first = negative_log_laplace(frame, scales, at)
+        other, wide, at = _alternated(part, scales, scales.start + WIDER, rng)
+        if negative_log_laplace(wide, scales, at) < first:
+            s, frame = other, wide
+    theta = frame.centre.theta
     if refined and scales.n_scales == 1:
         s, theta = _refined_mode_of_scale(part, scales, s, rng, theta)
     return s, theta
 
 
 def _alternated(target, scales, s, rng):
-    """A mode of the log scales, found from `s`, θ at the last centre, and minus the log density."""
+    """A mode of the log scales, found from `s`; the last frame, and the log scales of it."""
     theta = None
     for _ in range(ROUNDS):
         frame, collapse = frame_and_collapse(target, scales, s, rng, theta)
         found, width = mode_of_scales(collapse)
         theta, step = frame.centre.theta, np.clip(found - s, -LONGEST, LONGEST)
-        height, s = negative_log_laplace(frame, scales, s), s + step
+        at, s = s, s + step
         if (np.abs(step) < CLOSE * width).all():
             break
-    return s, theta, height
+    return s, frame, at
 
 
 def _refined_mode_of_scale(target, scales, s, rng, theta):
