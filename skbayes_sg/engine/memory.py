@@ -71,7 +71,7 @@ def not_negative(H):
     Negative eigenvalues of H, scaled to a unit diagonal, become zero; only losses that are not
     convex cause them. H itself is returned if they are rounding errors.
     """
-    size = np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))
+    size = np.sqrt(np.maximum(np.abs(np.diag(H)), np.finfo(float).tiny))
     values, vectors = linalg.eigh(H / size / size[:, None])
     if values[0] >= -1e-12 * values[-1]:
         return H

@@ -7,8 +7,8 @@ log-likelihood to the accuracy `GOOD`. All other rows are represented by a memor
 exact, and for other models by that quadratic. Scales of priors that adapt to the data adapt to all
 rows so far.
 
-After a fit, which keeps nothing of its rows, the old posterior is the prior of new rows: the normal
-law with its mean and covariance.
+A fit keeps nothing of its rows. By Stein's identity, the quadratic of their log-likelihood follows
+from the draws and the prior: see `_likelihood_of_draws`.
 """
 
 import warnings
@@ -22,13 +22,13 @@ from scipy import linalg, sparse
 
 from ..diagnostics.verdict import UPDATE
 from ..dynamics import Importance
-from ..engine.memory import Quadratic, left_out, not_negative, summarised
+from ..engine.memory import Quadratic, left_out, summarised
 from ..exceptions import UpdateWarning
 from ..geometry.preconditioning import DENSE_LIMIT
+from ..kernels import many_draws
 from ..kernels.layout import frozen
 from ..models import Linear, LinearKnownNoise
 from ..priors.families import is_learned
-from ..priors.table import prior_curvature, prior_gradient
 from ..recipe.choose import sample_posterior
 from ..recipe.closed_form import remembered
 from ..recipe.tuning import FEW_ROWS
@@ -155,18 +155,26 @@ def past_of(estimator, plan):
         )
     prior, centre, n_rows, total = estimator._origin_of_fit
     draws = plan.theta(estimator.posterior_.sampled, centre)
-    memory, precision, error = _old_posterior(draws.reshape(-1, len(prior)), prior, total)
+    memory, precision, error = _likelihood_of_draws(draws.reshape(-1, len(prior)), prior, total)
     return Past(n_rows, centre, prior=prior, memory=memory, precision=precision, error=error)
 
 
-def _old_posterior(draws, prior, total):
+def _likelihood_of_draws(draws, prior, total):
     """(`Quadratic` of the likelihood, precision of the posterior, error) from posterior draws.
 
-    The posterior is taken for normal, and the quadratic is its log density less the log prior. The
-    error, a standard deviation of a log density, has two parts. With skewnesses γ and excess
-    kurtoses κ along independent axes, the log density differs from a normal one by the standard
-    deviation (Σ γ²/6 + Σ κ²/24)^½, by Edgeworth's expansion. The mean of S draws of D parameters is
-    off by (D/(S - D))^½ in addition.
+    With U = L + P, the negative logarithms of likelihood and prior, E[∇U f] = E[∇f] under the
+    posterior for every function f. In coordinates z of mean zero and unit covariance, the linear
+    function of z that is closest to ∇L in mean square, g + H z, therefore follows from P:
+
+        g = -E[∇P],    H = I - E[∇P zᵀ].
+
+    It is the slope of the quadratic by which `partial_fit` replaces rows (`summarised`). The error,
+    a standard deviation of a log density, has two parts. If L were a quadratic, the
+    identity would hold for V = g + H z + ∇P in the place of ∇U, so that c = E[V_a (z_a² - 1)] and
+    d = E[V_a (z_a³ - 3 z_a)] would be zero along each axis a. The terms of L of third and fourth
+    order have about the standard deviation (Σ c²/6 + Σ d²/24)^½. For a normal prior, c and d are
+    the skewnesses and the excess kurtoses of the posterior, and this is Edgeworth's expansion. The
+    mean of S draws of D parameters is off by (D/(S - D))^½ in addition.
     """
     S, D = draws.shape
     if S <= D + 1:
@@ -177,13 +185,22 @@ def _old_posterior(draws, prior, total):
     mean, C = draws.mean(axis=0), np.atleast_2d(np.cov(draws, rowvar=False))
     width = np.sqrt(np.diag(C))
     values, axes = linalg.eigh(C / np.outer(width, width))
-    z = (draws - mean) / width @ axes / np.sqrt(values)
-    precision = (axes / values) @ axes.T / np.outer(width, width)
-    slope, H = np.zeros(D), precision - np.diag(prior_curvature(prior, mean))
-    prior_gradient(frozen(prior), mean, slope)
-    gamma, kappa = np.mean(z**3, axis=0), np.mean(z**4, axis=0) - 3.0
-    error = np.sqrt(np.sum(gamma**2 / 6.0 + kappa**2 / 24.0)) + np.sqrt(D / (S - D))
-    return Quadratic(mean, -slope, not_negative(H), total), precision, float(error)
+    to_z = axes / np.sqrt(values) / width[:, None]
+    z, slopes = (draws - mean) @ to_z, np.zeros_like(draws)
+    many_draws.prior_gradients(frozen(prior), draws, slopes)
+    along = slopes @ (axes * np.sqrt(values) * width[:, None])
+    H = _without_negative(np.eye(D) - along.T @ z / (S - 1))
+    V = along - along.mean(axis=0) + z @ H
+    third, fourth = np.mean(V * (z**2 - 1.0), axis=0), np.mean(V * (z**3 - 3.0 * z), axis=0)
+    error = np.sqrt(np.sum(third**2 / 6.0 + fourth**2 / 24.0)) + np.sqrt(D / (S - D))
+    quadratic = Quadratic(mean, -slopes.mean(axis=0), to_z @ H @ to_z.T, total)
+    return quadratic, to_z @ to_z.T, float(error)
+
+
+def _without_negative(H):
+    """The symmetric part of H, with zero in the place of its negative eigenvalues."""
+    values, vectors = linalg.eigh(0.5 * (H + H.T))
+    return vectors * np.maximum(values, 0.0) @ vectors.T
 
 
 def update(estimator, X, y, weight, plan):

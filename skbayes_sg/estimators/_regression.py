@@ -120,8 +120,8 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         each earlier row is replaced by a quadratic function, the best approximation under the
         posterior at the time when the row was new. `update_error_` says how far this may move
         posterior means (``examples/benchmarks/online.py``). `fit` keeps nothing of its rows: in a
-        call after `fit`, also for linear regression, they are represented by the normal law with
-        the mean and the covariance of the posterior.
+        call after `fit`, also for linear regression, they are represented by such a quadratic,
+        which follows from the draws and the prior.
 
         Parameters
         ----------

@@ -319,7 +319,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         the draws are made anew in each call. The new rows enter exactly. The log-likelihood of each
         earlier row is replaced by a quadratic function, the best approximation under the posterior
         at the time when the row was new. `fit` keeps nothing of its rows: in a call after `fit`
-        they are represented by the normal law with the mean and the covariance of the posterior.
+        they are represented by such a quadratic, which follows from the draws and the prior.
 
         Parameters
         ----------

@@ -6,7 +6,7 @@ import warnings
 import estimators
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, special, stats
 from sklearn.base import clone
 
 from skbayes_sg import (
@@ -21,7 +21,7 @@ from skbayes_sg.engine.target import Target
 from skbayes_sg.estimators import _online
 from skbayes_sg.exceptions import UpdateWarning
 from skbayes_sg.models import LinearKnownNoise, Logistic, Softmax
-from skbayes_sg.priors import HalfNormal, Normal
+from skbayes_sg.priors import HalfNormal, Laplace, Normal, StudentT
 
 FEW = {"n_draws": 250, "random_state": 0}
 
@@ -301,7 +301,7 @@ def test_it_goes_on_after_a_pickle_and_begins_anew_with_a_fit():
 
 
 @pytest.mark.parametrize("name", [*OTHERS, "BayesianLinearRegression"])
-def test_after_a_fit_the_old_posterior_is_the_prior(name):
+def test_it_goes_on_after_a_fit(name):
     X, eta, rng = table(900)
     X[:, 1] += 3.0
     y = responses(name, eta, rng)
@@ -313,6 +313,62 @@ def test_after_a_fit_the_old_posterior_is_the_prior(name):
     assert 0.0 < online.update_error_ < 1.0
     assert shift.max() < online.update_error_ + 5.0 * np.sqrt(2.0 / 500)
     assert np.abs(ratio - 1.0).max() < 0.3
+
+
+# Priors that are peaked where the likelihood is not.
+PEAKED = {
+    "normal": (Normal(scale=0.3), lambda b: 0.5 * (b / 0.3) ** 2),
+    "laplace": (Laplace(scale=0.1), lambda b: np.abs(b) / 0.1),
+    "student_t": (StudentT(df=4.0, scale=0.2), lambda b: 2.5 * np.log1p((b / 0.2) ** 2 / 4.0)),
+    "narrow": (StudentT(df=4.0, scale=0.1), lambda b: 2.5 * np.log1p((b / 0.1) ** 2 / 4.0)),
+}
+
+
+@pytest.mark.parametrize("kind", PEAKED)
+def test_the_likelihood_follows_from_draws_and_prior(kind):
+    # Draws of one parameter at the quantiles of e^(-2 (θ - 0.4)² - P), where the likelihood is a
+    # quadratic: it is found, and leaves nothing out.
+    prior, P = PEAKED[kind]
+    grid = np.linspace(-3.0, 3.0, 600_001)
+    density = np.exp(-2.0 * (grid - 0.4) ** 2 - P(grid))
+    below = np.cumsum(density) / density.sum()
+    draws = np.interp((np.arange(20_000) + 0.5) / 20_000, below, grid)[:, None]
+    found, precision, error = _online._likelihood_of_draws(draws, prior._table((1,)), 7.0)
+    assert found.hessian == pytest.approx(4.0, rel=0.02)
+    assert found.slope(np.array([0.4])) == pytest.approx(0.0, abs=0.02)
+    assert precision == pytest.approx(1.0 / draws.var(), rel=1e-3)
+    assert error == pytest.approx(np.sqrt(1.0 / 19_999), abs=0.02)
+    assert found.total == 7.0
+
+
+def test_a_skewed_likelihood_is_told_whatever_the_prior():
+    # e^(-e^θ + 2 θ), which is gamma for e^θ, beside a wide prior: skewness γ and kurtosis κ of
+    # log-gamma, whose Edgeworth term is (γ²/6 + κ²/24)^½.
+    draws = np.log(special.gammaincinv(2.0, (np.arange(20_000) + 0.5) / 20_000))[:, None]
+    gamma, kappa = stats.skew(draws[:, 0]), stats.kurtosis(draws[:, 0])
+    for prior in (Normal(scale=100.0), StudentT(df=3.0, scale=100.0)):
+        _, _, error = _online._likelihood_of_draws(draws, prior._table((1,)), 1.0)
+        assert error == pytest.approx(np.sqrt(gamma**2 / 6 + kappa**2 / 24), rel=0.05)
+
+
+@pytest.mark.parametrize("kind", PEAKED)
+def test_priors_that_are_not_normal_count_once_after_a_fit(kind):
+    prior, P = PEAKED[kind]
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=100)
+    y = (rng.random(100) < special.expit(0.2 + 0.8 * x)).astype(int)
+    b, a = np.meshgrid(np.linspace(-2, 3, 401), np.linspace(-2, 3, 301), indexing="ij")
+    potential = P(b) + 0.5 * (a / 10.0) ** 2
+    for x_i, y_i in zip(x, y, strict=True):
+        potential += np.logaddexp(0.0, a + b * x_i) - y_i * (a + b * x_i)
+    mass = np.exp(potential.min() - potential)
+    mean = (mass * b).sum() / mass.sum()
+    std = np.sqrt((mass * (b - mean) ** 2).sum() / mass.sum())
+    X = x[:, None]
+    model = BayesianLogisticRegression(prior=prior, random_state=0).fit(X[:60], y[:60])
+    model.partial_fit(X[60:], y[60:])
+    assert abs(model.coef_.item() - mean) < 0.12 * std
+    assert model.coef_std_.item() == pytest.approx(std, rel=0.1)
 
 
 def test_after_a_fit_of_many_classes_or_far_columns():
