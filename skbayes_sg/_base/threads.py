@@ -8,6 +8,7 @@ if the user has chosen a backend of processes.
 import contextlib
 import contextvars
 import functools
+import os
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
@@ -43,6 +44,14 @@ class _OneBlasThread(contextlib.ContextDecorator):
 
     def __init__(self):
         self._lock, self._depth, self._limits, self._before = threading.Lock(), 0, None, 1
+        if hasattr(os, "register_at_fork"):  # a forked process lacks the threads that would leave
+            os.register_at_fork(after_in_child=self._begin_anew)
+
+    def _begin_anew(self):
+        self._lock = threading.Lock()
+        if self._depth:
+            self._depth = 0
+            self._limits.restore_original_limits()
 
     def __enter__(self):
         with self._lock:

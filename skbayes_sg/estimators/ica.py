@@ -14,6 +14,7 @@ from .._base import streams
 from .._base import weights as weighting
 from .._base.callbacks import Progress, with_callbacks
 from .._base.columns import weighted_moments
+from .._base.filters import without_warnings
 from .._base.svd import svd
 from .._base.threads import one_blas_thread
 from .._base.typing import MatrixLike
@@ -212,9 +213,9 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
             model, weight = LogisticSources(d * d), np.ones(len(Z))
             target = density_target(model, Z, weight, table, n_jobs=request.n_jobs)
             progress = Progress(self, lambda draws, weights: {}, X=X, y=y)
-            with one_blas_thread, warnings.catch_warnings():
-                # Chains that change order or signs have converged: aligned draws are judged.
-                warnings.simplefilter("ignore", SamplerConvergenceWarning)
+            # Chains that change order or signs have converged: aligned draws are judged.
+            request = replace(request, comparable=False)
+            with one_blas_thread:
                 outcome, modes = sample_density(target, start[None].copy(), request, progress)
             W = outcome.draws.reshape(-1, d, d)
             W = aligned(W, modes.frame.centre.theta.reshape(d, d))
@@ -388,7 +389,6 @@ def _start(Z, seed):
     """
     if Z.shape[1] == 1:
         return np.full(1, LOGISTIC_SD)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with without_warnings(ConvergenceWarning):
         found = FastICA(whiten=False, random_state=seed, max_iter=500).fit(Z)
     return LOGISTIC_SD * found.components_.ravel()

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.filters import recorded_warnings
 from .._base.typing import ArrayLike, MatrixLike
 from ..posterior import Summary
 from .leave_one_out import LeaveOneOut, loo, standard_error
@@ -118,11 +119,10 @@ def _of(name, model, X, y, *more):
             "compare needs X and y, the rows of the fits, for models that are estimators; or pass "
             "what loo returned for each of them."
         )
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with recorded_warnings() as told:
         found = loo(model, X, y, *more)
-    for one in told:
-        warnings.warn(f"{name}: {one.message}", one.category, stacklevel=4)
+    for category, message in told:
+        warnings.warn(f"{name}: {message}", category, stacklevel=4)
     return found
 
 

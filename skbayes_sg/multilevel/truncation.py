@@ -93,11 +93,10 @@ def _estimate(sampler, tolerance, first, terms, order):
     by_level = [first, *terms]
     numbers = np.array([len(samples) for samples in by_level])
     costs = [sampler.paths.hierarchy.cost(level) for level in range(len(by_level))]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # levels with one sample, or none
-        means = [first.mean(axis=0)]
-        means += [s.sum(axis=0) / chance(k) / len(weighted) for k, s in enumerate(terms, start=1)]
-        variances = [samples.var(axis=0, ddof=1) for samples in by_level]
+    means = [first.mean(axis=0)]
+    means += [s.sum(axis=0) / chance(k) / len(weighted) for k, s in enumerate(terms, start=1)]
+    none = np.full_like(value, np.nan)
+    variances = [s.var(axis=0, ddof=1) if len(s) > 1 else none for s in by_level]
     errors, levels = (error, np.zeros_like(value)), (numbers, np.array(means), np.array(variances))
     cost = sampler.cost + int(numbers @ costs)
     return sampler.made(value, *errors, tolerance, *levels, order, cost)

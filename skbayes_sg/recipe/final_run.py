@@ -291,7 +291,7 @@ class Production:
         """Return the diagnostics of `total` draws, and warn if the chains have not converged."""
         ess, slow, rhat, apart = worst
         found, name = {"min_ess": ess, "max_rhat": rhat}, self.request.name_of
-        if disagree(rhat, ess, total):
+        if self.request.comparable and disagree(rhat, ess, total):
             warnings.warn(
                 f"The chains have not converged: R-hat {rhat:.3f} ({name(apart)}), smallest "
                 f"effective sample size {ess:.0f} of {total} draws ({name(slow)}). "

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from .._base.filters import recorded_warnings
 from .._base.threads import as_done, shares_memory
 from ..exceptions import SamplerDivergedError
 
@@ -38,10 +39,9 @@ def run(work, data, s, n_parts):
 
 def run_elsewhere(work, data, s, n_parts):
     """Return the result of `run` and a list of its warnings, which another process would lose."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with recorded_warnings() as caught:
         result = run(work, data, s, n_parts)
-    return result, [(warning.category, str(warning.message)) for warning in caught]
+    return result, caught
 
 
 def _warned(s, n_parts, result):

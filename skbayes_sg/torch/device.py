@@ -47,8 +47,9 @@ def computing_on(device):
     cuDNN copies the weights of recurrent layers into one block at each call, and warns of it once,
     unless they lie in its own order; here they lie in the order of the parameters.
     """
-    with full_precision(device), warnings.catch_warnings():
+    if device.type != "cpu":
         warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous")
+    with full_precision(device):
         yield
 
 

@@ -12,10 +12,11 @@ import contextlib
 import functools
 import random
 import threading
-import warnings
 
 import numpy as np
 import torch
+
+from .._base.filters import without_warnings
 
 __all__ = ["Replay", "agrees", "is_replayable"]
 
@@ -147,8 +148,7 @@ def _of_python(module):
 def _no_waiting():
     """Context in which torch raises RuntimeError where Python would wait for the GPU."""
     before = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
+    with without_warnings(UserWarning, "Synchronization debug mode is a prototype"):
         torch.cuda.set_sync_debug_mode("error")
     try:
         yield
