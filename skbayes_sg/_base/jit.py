@@ -7,7 +7,6 @@ all sources from which a kernel may be made; if no folder is writable, there is 
 and no cache.
 """
 
-import contextlib
 import functools
 import hashlib
 import os
@@ -17,17 +16,19 @@ from pathlib import Path
 
 from ..exceptions import CacheWarning
 from .garbage import uncollected
+from .interrupts import without_interrupts
 
 with uncollected():
     import numba
     from numba.core import types
     from numba.core.caching import FunctionCache
+    from numba.core.registry import cpu_target
     from numba.core.runtime import rtsys
     from numba.extending import overload as _overload
     from numba.extending import typeof_impl
 
-__all__ = ["FASTMATH", "entry", "inlined", "inner", "interruptible", "jit", "overload", "pointee"]
-__all__ += ["pointer", "typed_once", "uncached"]
+__all__ = ["FASTMATH", "entry", "inlined", "inner", "jit", "overload", "pointee", "pointer"]
+__all__ += ["typed_once", "uncached"]
 
 # Reassociation lets LLVM vectorise sums (1.7 times faster at 50 columns). Never use `True`: it
 # includes `nnan` and `ninf`, which remove every `isfinite`. The environment variable is for a test
@@ -111,6 +112,13 @@ class _TolerantCache(FunctionCache):
     """Numba's cache, in which a full disk or a damaged file causes a compilation, not an error."""
 
     def load_overload(self, sig, target_context):
+        with without_interrupts():
+            found = self._loaded(sig, target_context)
+            if found is None:
+                _load_compiler()
+            return found
+
+    def _loaded(self, sig, target_context):
         try:
             if _LOADS_ALONE:
                 rtsys.initialize(target_context)
@@ -129,6 +137,16 @@ class _TolerantCache(FunctionCache):
         except Exception as error:
             self.disable()
             _warn_once(error)
+
+
+@functools.cache
+def _load_compiler():
+    """Import and register all that compilations need, which an interrupted one would leave in part.
+
+    The compilation of a kernel may be interrupted, and begins anew with the next call.
+    """
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
 
 
 def _attach_cache(dispatcher):
@@ -246,22 +264,6 @@ def typed_once(kind):
 
     typeof_impl.register(kind)(typed)
     return kind
-
-
-@contextlib.contextmanager
-def interruptible():
-    """Surround calls of kernels with `pointer` arguments, so that Ctrl-C is not lost.
-
-    To read a pointer Numba unpickles its signature, in Python, and does not check whether that
-    failed. A `KeyboardInterrupt` at that point would appear as a `TypeError` of the next call; the
-    kernel has not started then.
-    """
-    try:
-        yield
-    except TypeError as error:
-        if "_address() missing 1 required positional argument" in str(error):
-            raise KeyboardInterrupt from error
-        raise
 
 
 _pointers: dict = {}

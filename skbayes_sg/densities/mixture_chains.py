@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from .._base import streams
-from .._base.jit import interruptible
+from .._base.interrupts import without_interrupts
 from ..diagnostics import convergence
 from ..engine.rounds import run_rounds
 from ..priors.table import prior_value
@@ -83,7 +83,7 @@ def _advance(X, mixture, thin, modes, work, chain):
     state = chain.log_w, chain.mu, chain.A
     while left > 0:
         n = left if modes is None else min(EVERY - chain.done % EVERY, left)
-        with interruptible():
+        with without_interrupts():
             chain.done = sweep_many(
                 X, *numbers, chain.rng, n, thin, chain.done, *state, *chain.draws
             )

@@ -15,10 +15,13 @@ R-hat uses no weights.
 
 import sys
 import threading
-import warnings
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from scipy.fft import next_fast_len
+
+from .._base.interrupts import without_interrupts
 
 __all__ = [
     "ess_bulk",
@@ -50,14 +53,31 @@ KINDS: dict[str, Any] = {
     "square": {"method": "sd"},
 }
 
+BLOCK_NUMBERS = (
+    1 << 22
+)  # number of draws, of all parameters, beyond which these are taken in blocks
 
+
+@cache
 def _stats():
     """The statistics of ArviZ on arrays, imported when they are first needed."""
-    from arviz_stats.base import array_stats, stats_utils  # this import takes 0.3 s
+    with without_interrupts():
+        from arviz_stats.base import array_stats, stats_utils  # this import takes 0.3 s
 
     if sys.flags.optimize > 1:  # ArviZ extends docstrings, which ``python -OO`` has removed
         stats_utils.update_docstring = lambda *_: None
-    return array_stats
+
+    class Statistics(type(array_stats)):
+        """ArviZ's, without its changes of the warning filters, which belong to all threads."""
+
+        def autocov(self, ary, axis=-1):
+            n = ary.shape[axis]
+            m = next_fast_len(2 * n, real=True)
+            of_frequencies = self.rfft(ary - ary.mean(axis, keepdims=True), n=m, axis=axis)
+            of_frequencies *= np.conjugate(of_frequencies)
+            return self.irfft(of_frequencies, n=m, axis=axis).take(range(n), axis) / n
+
+    return Statistics()
 
 
 def prepare():
@@ -77,10 +97,17 @@ def _apply(name, draws, scale=1.0, **options):
     unit = _far_from_one(draws)
     if np.any(unit != 1.0):
         draws, scale = draws / unit, scale * unit if name == "mcse" else scale
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        function = getattr(_stats(), name)
-        return np.asarray(scale * function(draws, chain_axis=0, draw_axis=1, **options))
+    with np.errstate(all="ignore"):
+        statistic = partial(getattr(_stats(), name), chain_axis=0, draw_axis=1, **options)
+        return np.asarray(scale * _in_blocks(statistic, draws))
+
+
+def _in_blocks(statistic, draws):
+    """A statistic of each parameter, of a few at a time where its copies would take much memory."""
+    if draws.ndim != 3 or draws.size <= BLOCK_NUMBERS:
+        return statistic(draws)
+    blocks = np.array_split(draws, -(-draws.size // BLOCK_NUMBERS), axis=2)
+    return np.concatenate([statistic(block) for block in blocks if block.shape[2]])
 
 
 def _far_from_one(draws):

@@ -9,6 +9,7 @@ clock; the draws do not, because a chain continues where it stopped.
 import time
 from functools import partial
 
+from .._base.interrupts import without_interrupts
 from .._base.threads import in_workers, shares_memory
 
 __all__ = ["run_rounds"]
@@ -46,8 +47,11 @@ def run_rounds(advance, chains, first_work, *, is_done, stop, n_jobs=None):
     work = first_work if shares_memory() else None
     while not is_done(chains):
         began = time.perf_counter()
-        chains = in_workers(partial(advance, work), chains, n_jobs)
-        if work is not None:
+        if work is None:
+            chains = in_workers(partial(advance, work), chains, n_jobs)
+        else:
+            with without_interrupts():
+                chains = in_workers(partial(advance, work), chains, n_jobs)
             work = _next_work(work, time.perf_counter() - began)
         if stop(chains):
             break

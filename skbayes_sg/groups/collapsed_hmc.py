@@ -23,7 +23,7 @@ import numpy as np
 from scipy import linalg
 
 from .._base import streams
-from .._base.jit import interruptible
+from .._base.interrupts import without_interrupts
 from .chains import GroupChain, parts_of
 from .collapsed import CollapsedRows, Reference
 from .collapsed_kernels import UNKNOWN, new_place, placed
@@ -144,7 +144,7 @@ class CollapsedHMC:
         steps = self.n_steps[k], math.exp(chain.log_step[k]) * jitter
         noise = drawn_noise(chain.rng, chain.u[k].shape, len(x))
         factor = self.reference.law_of_factor(k, chain.u)
-        with interruptible():
+        with without_interrupts():
             probability, share, loss = visit(
                 factor, rows.sorted[k], rows.model, self.coordinates[k], steps, noise, x,
                 chain.u[k], known, at, residuals,

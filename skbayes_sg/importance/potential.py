@@ -14,7 +14,8 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.interpolate import CubicSpline
 
-from .._base.jit import interruptible, pointer
+from .._base.interrupts import without_interrupts
+from .._base.jit import pointer
 from ..geometry import preconditioning
 from ..kernels import many_draws
 from ..kernels.layout import DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, LOSS, frozen
@@ -125,7 +126,7 @@ class Potential:
         """∇_φ U at the rows of `phi`, (n_draws, n_parameters)."""
         steps = preconditioning.apply(self.frame.F, phi)
         g = np.zeros_like(steps)
-        with interruptible():
+        with without_interrupts():
             many_draws.prior_gradients(self.target.prior, self.frame.centre.theta + steps, g)
         g += self._sum(steps, self.dtype_of_gradients, self._block_gradients, np.zeros_like(g))
         g = preconditioning.pull_back(self.frame.F, g.T).T + self.b
@@ -151,7 +152,7 @@ class Potential:
             eta = base[rows]
             return model.loss(frozen(facts[rows]), np.arange(len(eta)), 0, len(eta), eta)
 
-        with interruptible():
+        with without_interrupts():
             return sum(self.part.over_chunks(work, self._width()))
 
     def _sum(self, steps, dtype, of_block, total):
@@ -214,7 +215,7 @@ class Potential:
         _, u = self._moved(block, moved, n_draws)
         facts, base = self.part.data.facts[block], self.base[block]
         model, total = self.part.model, np.zeros(n_draws)
-        with interruptible():
+        with without_interrupts():
             if model.add_losses is not None:
                 model.add_losses(frozen(facts.T), frozen(base.T), u, np.empty(base.T.shape), total)
             else:
@@ -232,7 +233,7 @@ class Potential:
         facts, base = frozen(self.part.data.facts[block]), self.base[block]
         eta, terms = np.empty((2, *base.shape))
         derivative = pointer(self.part.model.derivative, DERIVATIVE)
-        with interruptible():
+        with without_interrupts():
             many_draws.add_derivatives(derivative, facts, np.arange(len(base)), base, u, eta, terms)
         g, (linear, extra) = np.zeros((n_draws, self.part.n_parameters)), self._places()
         if len(linear):

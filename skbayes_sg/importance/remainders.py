@@ -15,7 +15,8 @@ second order leave less
 
 import numpy as np
 
-from .._base.jit import interruptible, pointer
+from .._base.interrupts import without_interrupts
+from .._base.jit import pointer
 from ..engine.sigma_points import sigma_points
 from ..kernels import many_draws
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, LOSS, frozen
@@ -53,7 +54,7 @@ def remainders_along(target, facts, weights, directions, places):
     found = np.empty((n, places.shape[1]))
     loss, eta = pointer(target.model.loss, LOSS), np.empty((1, K))
     all_places = frozen(np.broadcast_to(places, found.shape))
-    with interruptible(), np.errstate(all="ignore"):
+    with without_interrupts(), np.errstate(all="ignore"):
         many_draws.row_losses(
             loss, facts, np.arange(n), base, np.ascontiguousarray(directions), all_places, eta,
             found,

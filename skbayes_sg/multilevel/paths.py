@@ -11,7 +11,8 @@ import joblib
 import numpy as np
 
 from .._base import memmap, streams
-from .._base.jit import interruptible, pointer
+from .._base.interrupts import without_interrupts
+from .._base.jit import pointer
 from ..engine.rounds import run_rounds
 from ..engine.run import Setup, pieces, scratch_of
 from ..kernels.layout import frozen
@@ -114,7 +115,7 @@ class Paths:
         """Continue a block for at most `budget` units; mark it if a path has diverged."""
         subsample, rows, coefficients, noises, scratch = workspace
         setup = self.setup
-        with interruptible():
+        with without_interrupts():
             made = pieces(setup, subsample, scratch), pointer(self.coupling.couple, COUPLE)
             numbers = frozen(setup.dynamics.parameters()), frozen(setup.bounds)
             route, rngs = self.hierarchy.route(block.level), (block.rng_rows, block.rng_noise)

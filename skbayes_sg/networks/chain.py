@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._base import streams
-from .._base.jit import interruptible
+from .._base.interrupts import without_interrupts
 from .._base.threads import raise_if_stopped
 from .architecture import weights_of_log_sd
 from .gradient import gradient_at, pieces_of
@@ -71,7 +71,7 @@ def find_start(problem, chain, n_steps, batch_size=None):
         if rows is None:
             rows = problem.rows(chain.streams.start.integers(0, N, batch_size))
             c = N / batch_size
-        with interruptible():
+        with without_interrupts():
             gradient_at(pieces, problem.network, rows, chain.theta, c, chain.scratch, gradient)
         gradient += chain.prior[0] * (chain.theta - chain.prior[1])
         if chain.holds:

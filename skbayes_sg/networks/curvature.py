@@ -17,7 +17,7 @@ which is at most the largest eigenvalue of Σ r_i r_iᵀ, and is estimated from 
 
 import numpy as np
 
-from .._base.jit import interruptible
+from .._base.interrupts import without_interrupts
 from ..kernels.layout import FACT_WEIGHT
 from .architecture import blocks_of
 from .gradient import add_squares, gradients_of_rows, pieces_of
@@ -39,7 +39,7 @@ def squares_of_gradients(problem, theta, scratch, rng, power=1.0):
     some = N > MOST_ROWS
     rows = problem.rows(np.sort(rng.integers(0, N, MOST_ROWS))) if some else problem.all_rows
     squares = np.zeros((2, network.sizes[1:].sum()))
-    with interruptible():
+    with without_interrupts():
         pieces = pieces_of(problem.model)
         add_squares(pieces, network, rows, theta, float(power), scratch, squares)
     squares *= N / len(rows.x)
@@ -97,7 +97,7 @@ def _some_gradients(problem, chain, scale, c, places):
     m = min(MOST_KICKS, max(2, KICK_NUMBERS // len(scale)))
     r = np.empty((len(places), m, len(scale)))
     rows = problem.rows(chain.streams.rows.integers(0, problem.n_rows, m))
-    with interruptible():
+    with without_interrupts():
         pieces = pieces_of(problem.model)
         for theta, found in zip(places, r, strict=True):
             gradients_of_rows(pieces, problem.network, rows, theta, c, chain.scratch, found)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.jit import interruptible
+from .._base.interrupts import without_interrupts
 from .._base.threads import raise_if_stopped
 from .baoab import (
     DELTA,
@@ -118,7 +118,7 @@ class GuardedBAOAB:
         state[THETA], state[VELOCITY] = chain.theta, chain.streams.noise.standard_normal(P)
         memory = chain.memory = Memory(state, np.ones(P), np.zeros(N_NUMBERS))
         memory.numbers[DELTA] = self.step or FIRST_STEP
-        with interruptible():
+        with without_interrupts():
             rows, pieces = problem.all_rows, pieces_of(problem.model)
             evaluate(pieces, problem.network, rows, state, memory.numbers, chain.scratch)
         _keep(chain)
@@ -152,7 +152,7 @@ class GuardedBAOAB:
             raise_if_stopped()
             n = min(n_steps, REDRAW_EVERY - memory.taken % REDRAW_EVERY)
             noise = chain.streams.noise.standard_normal((n, problem.n_parameters))
-            with interruptible():
+            with without_interrupts():
                 good = advance(
                     pieces, problem.network, problem.all_rows, memory.state, chain.prior,
                     memory.scale, noise, memory.numbers, chain.scratch,

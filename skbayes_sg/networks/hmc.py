@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.jit import interruptible
+from .._base.interrupts import without_interrupts
 from .._base.threads import raise_if_stopped
 from .chain import find_start, redraw_scales, release
 from .curvature import curvature_at, rescale
@@ -119,7 +119,7 @@ class NetworkHMC:
     def _gradient(self, problem, chain, theta, slope_out):
         """Return U(θ) = Σ_i w_i ℓ_i + Σ_j π_j (θ_j - m_j)²/2; set slope_out to its gradient."""
         raise_if_stopped()
-        with interruptible():
+        with without_interrupts():
             pieces, rows = pieces_of(problem.model), problem.all_rows
             loss = gradient_at(pieces, problem.network, rows, theta, 1.0, chain.scratch, slope_out)
         off = theta - chain.prior[1]

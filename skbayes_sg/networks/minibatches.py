@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .._base.jit import interruptible, pointer
+from .._base.interrupts import without_interrupts
+from .._base.jit import pointer
 from .._base.threads import raise_if_stopped
 from ..dynamics import BAOAB
 from ..exceptions import SamplerDivergedError
@@ -243,7 +244,7 @@ class MinibatchSampler:
         if n1 < N:
             rows = problem.rows(chain.streams.rows.choice(N, n1, replace=False))
         memory.anchor[0] = chain.theta
-        with interruptible():
+        with without_interrupts():
             pieces = pieces_of(problem.model)
             gradient_at(
                 pieces, problem.network, rows, chain.theta, c, chain.scratch, memory.anchor[1]
@@ -304,7 +305,7 @@ class MinibatchSampler:
         moves = Moves(update, between, cycle, memory.taken, friction, memory.h, parameters)
         n_noisy = (memory.taken + n_steps) // cycle - memory.taken // cycle
         noise = chain.streams.noise.standard_normal((n_noisy, problem.n_parameters))
-        with interruptible():
+        with without_interrupts():
             return advance_stochastic(
                 pieces_of(problem.model), problem.network, Batches(rows, n, stride, N / n), moves,
                 n_steps, memory.state, chain.prior, memory.scale, noise, memory.anchor,

@@ -10,7 +10,7 @@ from scipy import sparse
 from .._base import memmap
 from .._base.columns import weighted_moments
 from .._base.jit import entry
-from ..kernels.layout import FACT_WEIGHT, frozen
+from ..kernels.layout import frozen
 from .architecture import Network
 from .gradient import Rows
 from .prior_scales import ScaleGroups
@@ -106,11 +106,6 @@ class NetworkProblem:
     def all_rows(self):
         """All rows as `Rows`, in memory."""
         return self.rows(slice(None))
-
-    @cached_property
-    def total_weight(self):
-        """Sum of the weights of all rows."""
-        return float(self.facts[:, FACT_WEIGHT].sum())
 
     def rows(self, which):
         """Return the `Rows` at an array of indices or a slice, standardised."""

@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from .._base.jit import interruptible
+from .._base.interrupts import without_interrupts
 from .baoab import LOSS_HERE, THETA, evaluate
 from .chain import set_prior
 from .gradient import pieces_of
@@ -66,7 +66,7 @@ def _propose(problem, chain, direction):
     if (factors != 1.0).any():
         state, numbers = state.copy(), numbers.copy()
         state[THETA] *= factors
-        with interruptible():
+        with without_interrupts():
             pieces, rows = pieces_of(problem.model), problem.all_rows
             evaluate(pieces, problem.network, rows, state, numbers, chain.scratch)
     if bound < gain - numbers[LOSS_HERE] + memory.numbers[LOSS_HERE]:

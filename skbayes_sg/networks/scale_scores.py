@@ -14,7 +14,7 @@ standard error follows from means of batches of consecutive draws.
 
 import numpy as np
 
-from .._base.jit import interruptible
+from .._base.interrupts import without_interrupts
 from .gradient import gradient_at, pieces_of
 from .predictor_map import new_scratch
 from .prior_scales import LARGEST, RATE, SHAPE
@@ -62,7 +62,7 @@ def _slopes(problem, draws, tau):
     pieces, scratch = pieces_of(problem.model), new_scratch(problem.network, problem.dtype)
     for place in np.ndindex(draws.shape[:2]):
         theta = draws[place].astype(np.float64)
-        with interruptible():
+        with without_interrupts():
             rows, network = problem.all_rows, problem.network
             gradient_at(pieces, network, rows, theta, 1.0, scratch, gradient)
         found[place] -= np.bincount(problem.groups.of_weight, theta * gradient)[:n_groups]

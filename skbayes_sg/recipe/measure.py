@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from .._base.jit import interruptible, pointer
+from .._base.interrupts import without_interrupts
+from .._base.jit import pointer
 from ..geometry import preconditioning
 from ..geometry.eigenvalues import extreme_eigenvalue
 from ..kernels.layout import CURVATURE, DERIVATIVE, FACT_PREDICTOR, FACT_WEIGHT, frozen
@@ -90,7 +91,7 @@ class Survey:
         terms, model = np.empty(shape), self.model
         kernels = pointer(model.derivative, DERIVATIVE), pointer(model.curvature, CURVATURE)
         blocks = np.array(eta, order="C"), np.empty(shape), terms
-        with interruptible():
+        with without_interrupts():
             gradient.terms(frozen(facts), *kernels, np.arange(n), 0, n, *blocks)
         return terms
 
