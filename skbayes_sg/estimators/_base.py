@@ -314,7 +314,9 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         """The `Posterior` of an `Outcome`, with the evidence that was measured during sampling."""
         origin, evidence = self._origin(outcome.chosen), outcome.evidence
         if not plan.scales:
-            evidence = evidence | outcome.conflict(prior) | outcome.heavy_tails(prior)
+            evidence = (
+                evidence | outcome.conflict(prior) | outcome.heavy_tails(prior, plan.identified)
+            )
         n = len(plan.labels)
         evidence = evidence | outcome.rounding(prior, range(n - len(plan.extras), n))
         known = {"scores_of": outcome.scores_of, "evidence": evidence, "moments": outcome.moments}

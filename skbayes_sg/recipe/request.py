@@ -53,6 +53,7 @@ class Request:
     start: Any = None  # θ at which the search for the mode begins, if it is a good place
     parameters: Any = np.asarray  # function from draws of θ to the reported parameters
     identified: Any = np.asarray  # linear map from θ to what the data can tell of it
+    comparable: bool = True  # whether θ means the same in all chains, so that its R-hat judges them
     seconds: dict = field(default_factory=dict)  # seconds that each part took, by its name
 
     @contextmanager
@@ -206,13 +207,15 @@ class Outcome:
             apart = np.where(held, far, apart)
         return {"prior_conflict": apart}
 
-    def heavy_tails(self, prior):
+    def heavy_tails(self, prior, identified=np.asarray):
         """Evidence of 1/df for parameters whose tail is that of their Student's t prior; else 0.
 
         The scores of the outermost draws tell: the prior alone holds these back, and the slope of
         the likelihood fades outwards, as where a column separates the classes. There the density
         falls with the power df + 1. Tails that hardly add to the variance do not count, such as
-        those of a spike, which may be the outermost of several modes.
+        those of a spike, which may be the outermost of several modes. How far out draws are is told
+        by what the data can tell of them, `identified` of a `Request`: the common shift of several
+        classes meets no likelihood anywhere, and the priors of all classes hold it back.
         """
         found = np.zeros(len(prior))
         heavy = np.flatnonzero(of_family(prior, StudentT))
@@ -222,14 +225,15 @@ class Outcome:
         m = max(LEAST_OUTERMOST, len(flat) // 100)
         if len(flat) < 2 * m:
             return {}
+        told = identified(flat)
         for j in heavy:
-            x, order = flat[:, j], np.argsort(flat[:, j])
-            away = np.abs(x - prior[j, LOC])
+            x, order = told[:, j], np.argsort(told[:, j])
+            away = np.abs(x - np.median(x) if told is not flat else x - prior[j, LOC])
             for rows in (order[: 2 * m], order[::-1][: 2 * m]):  # the outermost first
                 outermost = rows[:m]
                 carried = np.square(x[outermost] - x.mean()).sum() > CARRIED * len(x) * x.var()
                 is_far = np.median(away[outermost]) > np.median(away)
-                if carried and is_far and _is_of_prior(x[rows], scores[rows, j], prior[j]):
+                if carried and is_far and _is_of_prior(flat[rows, j], scores[rows, j], prior[j]):
                     found[j] = 1.0 / prior[j, SHAPE]
         return {"heavy_tail": found}
 

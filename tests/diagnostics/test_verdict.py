@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from problems import STOCHASTIC, binary, quick
 
-from skbayes_sg import BayesianLinearRegression, BayesianRobustRegression, Posterior
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianRobustRegression,
+    Posterior,
+)
 from skbayes_sg.diagnostics import (
     check_draws,
     gaussian_kl,
@@ -482,6 +487,27 @@ def test_tails_of_a_prior_that_nothing_else_bounds_are_known(df):
     model, x, split, mixed = separated(df)
     assert model.fit(x, split).posterior_.evidence["heavy_tail"] == pytest.approx(1.0 / df)
     assert model.fit(x, mixed).posterior_.evidence["heavy_tail"] == 0.0
+
+
+def test_tails_of_the_common_shift_of_three_classes_are_no_tails():
+    # Raw coefficients go far out together, where the priors of all three classes hold them back.
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 2))
+    eta = 0.5 * X @ rng.normal(size=(3, 2)).T
+    y = (eta + rng.gumbel(size=eta.shape)).argmax(axis=1)
+    model = BayesianLogisticRegression(prior=StudentT(df=2.0, scale=0.2), random_state=3)
+    assert model.fit(X, y).posterior_.evidence["heavy_tail"].max() == 0.0
+
+
+def test_a_class_that_a_column_separates_has_the_tail_of_its_prior():
+    rng = np.random.default_rng(0)
+    x = np.round(rng.normal(size=90), 1)[:, None]
+    y = np.where(x[:, 0] > 0.0, 2, rng.random(90) < 0.5)
+    model = BayesianLogisticRegression(prior=StudentT(df=1.0), random_state=0)
+    with pytest.warns(SamplerConvergenceWarning, match="heavy tail"):
+        model.fit(x, y)
+    tails = dict(zip(model.posterior_.labels, model.posterior_.evidence["heavy_tail"], strict=True))
+    assert tails["coef[2, x0]"] == 1.0
 
 
 def test_heavy_tails_come_with_a_warning():
