@@ -89,18 +89,19 @@ class Lockstep:
         """Number of gradients so far, each of them for one chain."""
         return self.motion.n_gradients
 
-    def thinned(self, thin, budget=UNLIMITED):
-        """Make as many further draws, `thin` trajectories apart.
+    def thinned(self, thins, budget=UNLIMITED):
+        """Make as many further draws: return the trajectories between them, and the draws.
 
-        The result is None if these and the trajectories so far take more gradients than the budget
-        allows.
+        `thins` are numbers of trajectories, the best one first; the first is taken that the budget
+        allows, with the trajectories so far. The result is None if it allows none.
         """
         n_draws, n_steps = self.phi.shape[1], _n_steps(LENGTH, self.epsilon)
-        needed = self.n_gradients + len(self.phi) * thin * n_draws * n_steps
-        if not budget.allows(needed, n_steps):
-            return None
-        budget.tell(needed)
-        return _drawn(self.motion, self.epsilon, n_draws, thin)
+        for thin in thins:
+            needed = self.n_gradients + len(self.phi) * thin * n_draws * n_steps
+            if budget.allows(needed, n_steps):
+                budget.tell(needed)
+                return thin, _drawn(self.motion, self.epsilon, n_draws, thin)
+        return None
 
 
 class _Motion:
@@ -228,12 +229,11 @@ def _few_suffice(motion, n_steps):
 def _drawn(motion, epsilon, n_draws, thin):
     """Make `Lockstep` draws of a motion, with `thin` trajectories for each."""
     n_chains = len(motion.phi)
-    phi, rates = np.empty((n_draws, *motion.phi.shape)), np.zeros(n_chains)
+    phi, rates = np.empty((n_chains, n_draws, motion.phi.shape[1])), np.zeros(n_chains)
     distances, begun = np.empty(phi.shape[:2]), motion.phi
     for k in range(n_draws):
         for _ in range(thin):
             rates += motion.trajectory(np.full(n_chains, epsilon)) / (n_draws * thin)
-        phi[k], distances[k] = motion.phi, motion.distances()
-    stuck = (phi == begun).all(axis=(0, 2)).any()
-    phi, distances = phi.transpose(1, 0, 2), distances.T
-    return Lockstep(phi, distances, epsilon, float(rates.mean()), motion, bool(stuck))
+        phi[:, k], distances[:, k] = motion.phi, motion.distances()
+    stuck = any((own == first).all() for own, first in zip(phi, begun, strict=True))
+    return Lockstep(phi, distances, epsilon, float(rates.mean()), motion, stuck)

@@ -114,8 +114,9 @@ def certified_draws(proposal, n_draws, rng, budget_of=lambda proposal: UNLIMITED
     cut = light and certificate.has_heavy_tail
     if independent.holds and independent.ess > ENOUGH * n_draws and not cut:
         return independent
-    start = psi[resampled(rng, certified(log_weights[: len(psi)]).weights)]
-    start = start[rng.permutation(len(psi))]
+    chosen = resampled(rng, certified(log_weights[: len(psi)]).weights)
+    start = psi[chosen[rng.permutation(len(psi))][:N_CHAINS]]
+    del psi, phi  # as large as all draws that the chains will make
     found = _in_lockstep(proposal, start, n_draws, rng, budget_of)
     if cut and found is not None and found.holds:
         return found
@@ -179,11 +180,12 @@ def _in_lockstep(proposal, start, n_draws, rng, budget_of):
         return None
     found, thin = _weighed(proposal, chains, n_draws, rng), 1
     while found.ess < SLOW * n_draws and thin < MOST_THIN:  # short chains overestimate their ess
-        thin = int(min(np.ceil(thin * ENOUGH * n_draws / max(found.ess, 1.0)), MOST_THIN))
-        longer = chains.thinned(thin, budget)
+        wanted = int(min(np.ceil(thin * ENOUGH * n_draws / max(found.ess, 1.0)), MOST_THIN))
+        longer = chains.thinned(range(wanted, thin, -1), budget)
         if longer is None:
             break
-        found = _weighed(proposal, longer, n_draws, rng)
+        thin, chains = longer
+        found = _weighed(proposal, chains, n_draws, rng)
     return found
 
 

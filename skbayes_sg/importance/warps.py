@@ -30,6 +30,7 @@ FINER = 8  # cells of the distribution function for each cell of the grid
 WIDEST = 8.0  # largest |ψ| of a table
 EDGE = 7.0  # largest |ψ| of the knots; beyond, the spline goes on in straight lines
 KNOTS = 200  # number of knots of the spline
+BLOCK_NUMBERS = 1 << 20  # largest number of entries of ψ that are moved at once
 
 
 class Warps:
@@ -54,9 +55,14 @@ class Warps:
         return len(self.splines)
 
     def position(self, psi):
-        """φ and log |det ∂φ/∂ψ| for rows ψ."""
-        place = self.at(psi)
-        return place.phi, place.log_det
+        """φ and log |det ∂φ/∂ψ| for rows ψ, in blocks, as cubics take five times their memory."""
+        phi, log_det = np.empty_like(psi), np.empty(len(psi))
+        size = max(BLOCK_NUMBERS // max(psi.shape[1], 1), 1)
+        for first in range(0, len(psi), size):
+            block = slice(first, first + size)
+            place = self.at(psi[block])
+            phi[block], log_det[block] = place.phi, place.log_det
+        return phi, log_det
 
     def at(self, psi):
         """The `Place` of rows ψ."""
