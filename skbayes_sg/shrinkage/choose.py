@@ -41,7 +41,7 @@ from .effective import curvature_along, log_effective_number
 from .horseshoe import run_horseshoe
 from .independent import ScaledProposal
 from .path import along_modes, has_path
-from .quadrature import has_quadrature, run_quadrature
+from .quadrature import has_quadrature, needs_flat_intercept, run_quadrature
 from .reference import at_scales, frame_and_collapse, reference_of, width_of_scales
 
 __all__ = ["sample_with_scales"]
@@ -136,7 +136,7 @@ def _run_independent(target, scales, request, watch):
         with request.timed("centre"):
             find = along_modes if path else frame_and_collapse
             frame, collapse = find(target, scales, s, rng, theta)
-            _check_frame(frame)
+            _check_frame(frame, scales)
         with request.timed("proposal"):
             s = collapse.log_scales
             proposal = ScaledProposal(frame, collapse, s, width_of_scales(collapse, s))
@@ -147,7 +147,7 @@ def _run_independent(target, scales, request, watch):
             break
         s, theta = found.phi[:, target.n_parameters :].mean(axis=0), frame.centre.theta
     else:
-        _warn_of_weights(found)
+        _warn_of_weights(found, target, scales)
     return warned_of_chains(_outcome(proposal, found, request, watch), request)
 
 
@@ -167,12 +167,13 @@ def _budget(target, scales, proposal):
     return Budget(MOST_SECONDS / one, tell)
 
 
-def _check_frame(frame):
+def _check_frame(frame, scales):
     """Raise `ValueError` without a positive definite Hessian at the mode; warn of several modes."""
     if not frame.whitened:
         raise ValueError(
             "The posterior has no mode around which draws could be made: there are too few rows "
-            "for so many columns. Use a fixed scale, or fewer columns."
+            f"for so many columns. {_better(frame.target, scales)}Use a fixed scale, or fewer "
+            "columns."
         )
     n_modes = len(find_modes(frame))
     if n_modes > 1:
@@ -184,15 +185,23 @@ def _check_frame(frame):
         )
 
 
-def _warn_of_weights(found):
+def _better(target, scales):
+    """The remedy of linear regression that lacks nothing but a flat prior of the intercept."""
+    if not needs_flat_intercept(target, scales):
+        return ""
+    return "With intercept_prior=None, linear regression with one scale is exact. Otherwise: "
+
+
+def _warn_of_weights(found, target, scales):
     """Issue a `SamplerConvergenceWarning` that says what was measured of the draws."""
     k, measured = found.certificate.pareto_k, f"{found.ess:.0f} of {len(found.phi)} draws are "
     measured += f"effective, and R-hat is {found.rhat:.2f}"
     if k > -np.inf:  # not all weights are the same
         measured = f"Pareto k of their weights is {k:.2f} (reliable below {LARGEST_K}), {measured}"
     warnings.warn(
-        f"The draws of coefficients and scales cannot be trusted: {measured}. Use fewer scales, a "
-        "prior of the scale with lighter tails such as HalfNormal(1.0), or a fixed scale.",
+        f"The draws of coefficients and scales cannot be trusted: {measured}. "
+        f"{_better(target, scales)}Use fewer scales, a prior of the scale with lighter tails such "
+        "as HalfNormal(1.0), or a fixed scale.",
         SamplerConvergenceWarning,
         stacklevel=2,
     )

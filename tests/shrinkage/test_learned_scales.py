@@ -347,6 +347,17 @@ def test_few_rows_of_a_robust_regression_have_no_mode(n, d):
         fitted("robust", Normal(scale=HalfNormal(1.0)), X, y)
 
 
+def test_what_is_lacking_to_a_quadrature_is_named():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 15))
+    y = 1.0 + X[:, 0] + 0.5 * rng.normal(size=12)
+    options = {"prior": Normal(scale=HalfNormal(0.5)), "n_draws": 100, "random_state": 0}
+    intercept = Normal(loc=1.0, scale=2.0)
+    with pytest.raises(ValueError, match="With intercept_prior=None, linear regression with one"):
+        BayesianLinearRegression(intercept_prior=intercept, **options).fit(X, y)
+    assert BayesianLinearRegression(**options).fit(X, y).sampler_ == "exact"
+
+
 @pytest.mark.parametrize("d", [2, pytest.param(8, marks=pytest.mark.slow)])
 def test_a_scale_without_bound_has_the_tail_of_its_prior(d):
     """Columns that separate the classes say nothing against any large scale."""
