@@ -85,15 +85,20 @@ class DensityEstimator(CallbackSupportMixin, SavedEstimator):
 
 def dense_data(estimator, X, *y, reset=True):
     """X, or X and y, as checked float64 arrays; `TypeError` for sparse X."""
+    _check_dense(estimator, X, "X.toarray()")
+    found = check_data(estimator, X, *y, reset=reset, y_numeric=bool(y))
+    parts = found if y else (found,)
+    _check_dense(estimator, parts[0], "X.sparse.to_dense()")  # of a data frame
+    parts = tuple(np.asarray(part, dtype=np.float64) for part in parts)
+    return parts if y else parts[0]
+
+
+def _check_dense(estimator, X, remedy):
     if sparse.issparse(X):
         raise TypeError(
-            f"{type(estimator).__name__} needs dense data, and X is a sparse matrix. Use "
-            "X.toarray() if that fits into memory."
+            f"{type(estimator).__name__} needs dense data, and X is sparse. Use {remedy} if that "
+            "fits into memory."
         )
-    found = check_data(estimator, X, *y, reset=reset, y_numeric=bool(y))
-    if not y:
-        return np.asarray(found, dtype=np.float64)
-    return tuple(np.asarray(part, dtype=np.float64) for part in found)
 
 
 def chosen_pieces(outcome):

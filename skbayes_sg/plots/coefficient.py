@@ -148,7 +148,8 @@ class CoefficientDisplay(IntervalDisplay):
         kept, labels = chosen_parameters(posterior, "coef" if names is None else names)
         total, mean = len(kept), posterior.mean()
         if names is None:
-            known = np.abs(mean[kept]) / posterior.std()[kept]
+            with np.errstate(divide="ignore", invalid="ignore"):  # a single draw has no sd
+                known = np.abs(mean[kept]) / posterior.std()[kept]
             best = np.array(kept)[np.argsort(-known, kind="stable")[:most]]
             kept = best[np.argsort(-mean[best], kind="stable")]
         labels = short([posterior.labels[j] for j in kept])

@@ -28,6 +28,8 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from skbayes_sg import (
+    BayesianGaussianMixture,
+    BayesianICA,
     BayesianLinearRegression,
     BayesianPMF,
     BayesianPoissonRegressor,
@@ -55,6 +57,23 @@ def changed(array, index, value):
 
 
 # -- X ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [BayesianGaussianMixture, BayesianICA])
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        (sparse.csr_array, r"X\.toarray\(\)"),
+        (
+            lambda rows: pd.DataFrame(rows).astype(pd.SparseDtype(float, 0.0)),
+            r"X\.sparse\.to_dense",
+        ),
+    ],
+)
+def test_sparse_rows_where_they_must_be_dense(model, kind, remedy):
+    rows = np.where(X > 0.5, X, 0.0)
+    with pytest.raises(TypeError, match=f"needs dense data, and X is sparse. Use {remedy}"):
+        model().fit(kind(rows))
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, sparse.csc_matrix])

@@ -241,6 +241,13 @@ def test_coefficients_of_a_search_have_the_names_of_columns_and_point_estimates(
     assert IntervalDisplay.from_estimator(search).labels == list(table[0].columns)
 
 
+@pytest.mark.filterwarnings("error")
+def test_coefficients_of_a_single_draw_are_in_the_order_of_their_values():
+    draws = np.array([[[0.5, 0.0, -1.0]]])
+    posterior = Posterior(draws, {"coef": (3,)}, ["coef[a]", "coef[b]", "coef[c]"])
+    assert CoefficientDisplay.from_posterior(posterior).labels == ["a", "b", "c"]
+
+
 def test_probabilities_of_a_search_in_their_order(search, table):
     X, y = table
     made = ProbabilityDisplay.from_estimator(search, X, y, confidence_level=0.5, max_rows=200)
