@@ -18,22 +18,29 @@ def without_interrupts():
 
     A second Ctrl-C does not wait. Only the main thread receives signals, and others go on.
     """
-    handler = signal.getsignal(signal.SIGINT)
+    handler, came = signal.getsignal(signal.SIGINT), []
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or not callable(handler):
-        yield
-        return
-    came = []
 
     def wait(*of_signal):
         came.append(of_signal)
         if len(came) > 1:
             handler(*of_signal)
 
-    signal.signal(signal.SIGINT, wait)
+    if not (is_main and callable(handler) and _replaced(wait)):
+        yield
+        return
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
         if len(came) == 1:
             handler(*came[0])
+
+
+def _replaced(handler):
+    """Make `handler` that of Ctrl-C; False in an interpreter that may not, being a second one."""
+    try:
+        signal.signal(signal.SIGINT, handler)
+    except ValueError:
+        return False
+    return True

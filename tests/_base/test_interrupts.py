@@ -62,6 +62,16 @@ def test_errors_and_other_threads_are_as_without_it():
     assert seen == [signal.default_int_handler]
 
 
+def test_interpreters_that_may_set_no_handler_go_on(monkeypatch):
+    def refuse(*_):
+        raise ValueError("signal only works in main thread of the main interpreter")
+
+    monkeypatch.setattr(signal, "signal", refuse)
+    with without_interrupts():
+        done = True
+    assert done
+
+
 # The first fit of a process is interrupted while ArviZ is imported; scikit-learn's and the
 # package's own imports are over.
 INTERRUPTED = """
