@@ -16,7 +16,8 @@ def without_interrupts():
     those that are a `pointer` or a generator, without checking whether that failed: Ctrl-C would be
     lost there, or crash the process. A kernel itself is not interrupted in any case.
 
-    A second Ctrl-C does not wait. Only the main thread receives signals, and others go on.
+    A second Ctrl-C does not wait: work in which a kernel is compiled takes longer. Only the main
+    thread receives signals, and others go on.
     """
     handler, came = signal.getsignal(signal.SIGINT), []
     is_main = threading.current_thread() is threading.main_thread()
