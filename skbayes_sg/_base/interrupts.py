@@ -1,8 +1,9 @@
 """Ctrl-C that waits for work which must not be left half done."""
 
+import _signal  # type: ignore[import-not-found]  # what `signal` wraps: its enums take 30 µs a call
 import contextlib
-import signal
 import threading
+from signal import SIGINT
 
 __all__ = ["without_interrupts"]
 
@@ -19,7 +20,7 @@ def without_interrupts():
     A second Ctrl-C does not wait: work in which a kernel is compiled takes longer. Only the main
     thread receives signals, and others go on.
     """
-    handler, came = signal.getsignal(signal.SIGINT), []
+    handler, came = _signal.getsignal(SIGINT), []
     is_main = threading.current_thread() is threading.main_thread()
 
     def wait(*of_signal):
@@ -33,7 +34,7 @@ def without_interrupts():
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        _signal.signal(SIGINT, handler)
         if len(came) == 1:
             handler(*came[0])
 
@@ -41,7 +42,7 @@ def without_interrupts():
 def _replaced(handler):
     """Make `handler` that of Ctrl-C; False in an interpreter that may not, being a second one."""
     try:
-        signal.signal(signal.SIGINT, handler)
+        _signal.signal(SIGINT, handler)
     except ValueError:
         return False
     return True

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from skbayes_sg._base import interrupts
 from skbayes_sg._base.interrupts import without_interrupts
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are sent by os.kill")
@@ -66,7 +67,7 @@ def test_interpreters_that_may_set_no_handler_go_on(monkeypatch):
     def refuse(*_):
         raise ValueError("signal only works in main thread of the main interpreter")
 
-    monkeypatch.setattr(signal, "signal", refuse)
+    monkeypatch.setattr(interrupts._signal, "signal", refuse)
     with without_interrupts():
         done = True
     assert done
