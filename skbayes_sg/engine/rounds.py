@@ -22,6 +22,12 @@ def _next_work(work, seconds):
     return max(1, int(work * min(CHUNK_SECONDS / seconds, GROWTH)))
 
 
+def _undisturbed(advance, work, chain):
+    """``advance(work, chain)``, after which a Ctrl-C that came meanwhile takes effect."""
+    with without_interrupts():
+        return advance(work, chain)
+
+
 def run_rounds(advance, chains, first_work, *, is_done, stop, n_jobs=None):
     """Run all chains, round by round, until they are done or `stop` ends the run.
 
@@ -48,10 +54,9 @@ def run_rounds(advance, chains, first_work, *, is_done, stop, n_jobs=None):
     while not is_done(chains):
         began = time.perf_counter()
         if work is None:
-            chains = in_workers(partial(advance, work), chains, n_jobs)
+            chains = in_workers(partial(advance, None), chains, n_jobs)
         else:
-            with without_interrupts():
-                chains = in_workers(partial(advance, work), chains, n_jobs)
+            chains = in_workers(partial(_undisturbed, advance, work), chains, n_jobs)
             work = _next_work(work, time.perf_counter() - began)
         if stop(chains):
             break

@@ -20,6 +20,7 @@ from interrupts import (
     functions_of,
     heard,
     join_all_but,
+    press,
     pressed_at,
     pressed_in,
 )
@@ -813,6 +814,7 @@ def test_interrupt_in_any_function(parameters):
         assert state_of(model) == before, code
 
 
+@pytest.mark.usefixtures("hears_interrupts")
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 @pytest.mark.parametrize("n_passed", [0, 1, 10, 60])
 @pytest.mark.parametrize("parameters", [{"sampler": "hmc"}, STOCHASTIC], ids=["hmc", "stochastic"])
@@ -820,7 +822,7 @@ def test_interrupt_while_numba_reads_an_argument(parameters, n_passed):
     model = quick(**parameters).fit(X, y)
     before = state_of(model)
     model.set_params(n_draws=5000)
-    unpickle = pressed_in(lambda code: code.co_name == "_numba_unpickle", n_passed)
+    unpickle = pressed_in(lambda code: code.co_name == "_numba_unpickle", n_passed, press)
     with unpickle, pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert state_of(model.set_params(n_draws=25)) == before

@@ -108,9 +108,16 @@ def functions_of(work):
     return list(found)
 
 
+def _interrupt():
+    raise KeyboardInterrupt
+
+
 @contextlib.contextmanager
-def pressed_in(matches, n_passed=0):
-    """Ctrl-C where a function begins whose code `matches`, after so many of its calls."""
+def pressed_in(matches, n_passed=0, strike=_interrupt):
+    """Ctrl-C where a function begins whose code `matches`, after so many of its calls.
+
+    `strike` is `press` for a signal, which the function may have deferred.
+    """
 
     def hook(frame, event, _):
         nonlocal n_passed
@@ -118,7 +125,7 @@ def pressed_in(matches, n_passed=0):
             n_passed -= 1
             if n_passed < 0:
                 sys.setprofile(None)
-                raise KeyboardInterrupt
+                strike()
 
     with profiled(hook):
         yield
