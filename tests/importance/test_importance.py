@@ -575,9 +575,22 @@ def test_the_price_of_chains_in_lockstep_is_told_when_it_is_about_known():
     assert 8 * then < 0.35 * chains.n_gradients
     assert 0.7 < expected / chains.n_gradients < 1.4
     first = chains.n_gradients
-    chains.thinned(3, budget)
+    thin, longer = chains.thinned([3], budget)
+    assert thin == 3
+    assert longer.phi.shape == chains.phi.shape
     assert 8 * told[1][1] == first
     assert 0.8 < told[1][0] / chains.n_gradients < 1.2
+
+
+def test_draws_are_thinned_as_far_as_the_budget_allows():
+    frame = posterior(Logistic(), n=30, d=12, prior=Normal(scale=30.0))
+    proposal, rng = fit_proposal(frame), np.random.default_rng(1)
+    start = np.random.default_rng(0).normal(size=(8, frame.target.n_parameters))
+    chains = run_lockstep(proposal.surrogate, proposal.warps, start, 800, rng)
+    each = chains.n_gradients  # more than the draws took, and less than two further series take
+    thin, _ = chains.thinned(range(8, 1, -1), Budget(most=4.0 * each))
+    assert 1 < thin < 8
+    assert chains.thinned(range(8, 1, -1), Budget(most=1.0 * chains.n_gradients)) is None
 
 
 def scaled(proposal, factor):
