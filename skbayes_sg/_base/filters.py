@@ -2,47 +2,33 @@
 
 The filters of warnings belong to the process, and `warnings.catch_warnings` restores those that it
 has found: if two threads overlap, the one that leaves last restores what the other had set for a
-while, and warnings of the whole process may be lost from then on. Here the first thread to enter
-sets the filters, the last to leave restores them, and each warning is handed to the thread that
-issued it. Our own warnings are not silenced in this way: they are not issued.
+while, and warnings of the whole process may be lost from then on. Here threads share one change of
+the filters, and each warning is handed to the thread that issued it. Our own warnings are not
+silenced in this way: they are not issued.
 """
 
 import contextlib
 import contextvars
-import os
-import threading
 import warnings
+
+from .shared import SharedSetting
 
 __all__ = ["recorded_warnings", "without_warnings"]
 
 _handler: contextvars.ContextVar = contextvars.ContextVar("handler", default=None)
 
 
-class _AllWarnings(contextlib.AbstractContextManager):
-    """Context of any number of threads in which every warning reaches the handler of its thread."""
+class _AllWarnings(SharedSetting):
+    """Context in which every warning reaches the handler of its thread."""
 
-    def __init__(self):
-        self._begin_anew()
-        if hasattr(os, "register_at_fork"):  # a forked process lacks the threads that would leave
-            os.register_at_fork(after_in_child=self._begin_anew)
+    def begin(self):
+        self._before = warnings.catch_warnings()
+        self._before.__enter__()
+        warnings.simplefilter("always")
+        self._shown, warnings.showwarning = warnings.showwarning, self._hand_over
 
-    def _begin_anew(self):
-        self._lock, self._depth, self._before = threading.Lock(), 0, None
-
-    def __enter__(self):
-        with self._lock:
-            if self._depth == 0:
-                self._before = warnings.catch_warnings()
-                self._before.__enter__()
-                warnings.simplefilter("always")
-                self._shown, warnings.showwarning = warnings.showwarning, self._hand_over
-            self._depth += 1
-
-    def __exit__(self, *error):
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
-                self._before.__exit__(*error)
+    def end(self):
+        self._before.__exit__(None, None, None)
 
     def _hand_over(self, message, category, *where, **more):
         handler = _handler.get()

@@ -5,16 +5,16 @@ longer than that. Joblib therefore only decides how many threads there are, and 
 if the user has chosen a backend of processes.
 """
 
-import contextlib
 import contextvars
 import functools
-import os
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import joblib
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
+
+from .shared import SharedSetting
 
 __all__ = ["as_done", "in_threads", "in_workers", "one_blas_thread", "raise_if_stopped"]
 __all__ += ["shares_memory"]
@@ -34,38 +34,21 @@ def _blas_threads():
     return min(found, default=None) or 1
 
 
-class _OneBlasThread(contextlib.ContextDecorator):
-    """Limits BLAS to one thread; the first fit to enter sets the limit, the last to leave lifts it.
+class _OneBlasThread(SharedSetting):
+    """Limits BLAS to one thread. Entering returns how many threads BLAS had.
 
-    The limit is global to the process: fits that run in several threads must share it. Entering
-    returns how many threads BLAS had. OpenBLAS's threads spin for a while after each call, so that
-    short calls before work in threads should be limited as well.
+    The limit is global to the process: fits that run in several threads must share it. OpenBLAS's
+    threads spin for a while after each call, so that short calls before work in threads should be
+    limited as well.
     """
 
-    def __init__(self):
-        self._lock, self._depth, self._limits, self._before = threading.Lock(), 0, None, 1
-        if hasattr(os, "register_at_fork"):  # a forked process lacks the threads that would leave
-            os.register_at_fork(after_in_child=self._begin_anew)
+    def begin(self):
+        before = _blas_threads()
+        self._limits = _libraries().limit(limits=1, user_api="blas")
+        return before
 
-    def _begin_anew(self):
-        self._lock = threading.Lock()
-        if self._depth:
-            self._depth = 0
-            self._limits.restore_original_limits()
-
-    def __enter__(self):
-        with self._lock:
-            if self._depth == 0:
-                self._before = _blas_threads()
-                self._limits = _libraries().limit(limits=1, user_api="blas")
-            self._depth += 1
-            return self._before
-
-    def __exit__(self, *error):
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
-                self._limits.restore_original_limits()
+    def end(self):
+        self._limits.restore_original_limits()
 
 
 one_blas_thread = _OneBlasThread()
