@@ -53,9 +53,7 @@ KINDS: dict[str, Any] = {
     "square": {"method": "sd"},
 }
 
-BLOCK_NUMBERS = (
-    1 << 22
-)  # number of draws, of all parameters, beyond which these are taken in blocks
+BLOCK_NUMBERS = 1 << 22  # number of draws, of all parameters, that a statistic takes at once
 
 
 @cache

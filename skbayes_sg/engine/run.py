@@ -13,7 +13,6 @@ import numba
 import numpy as np
 
 from .._base import memmap, streams
-from .._base.interrupts import without_interrupts
 from .._base.jit import pointer
 from ..dynamics import Metropolis
 from ..kernels.layout import (
@@ -237,12 +236,11 @@ def _advance(setup, thin, work, chain):
     """Advance a chain by `work` steps or leapfrog steps; to the end of the phase if it is None."""
     advance = _advance_metropolis if setup.is_metropolis else _advance_langevin
     scratch = scratch_of(setup, chain.memory)
-    with without_interrupts():
-        if work is not None:
-            return advance(setup, chain, thin, work, scratch)
-        while chain.done < thin * len(chain.draws) and not chain.diverged:
-            chain = advance(setup, chain, thin, 1000, scratch)
-        return chain
+    if work is not None:
+        return advance(setup, chain, thin, work, scratch)
+    while chain.done < thin * len(chain.draws) and not chain.diverged:
+        chain = advance(setup, chain, thin, 1000, scratch)
+    return chain
 
 
 def _first_work(setup):

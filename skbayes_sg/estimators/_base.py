@@ -50,7 +50,7 @@ from ._shards import (
     warn_of_small_shards,
     watched,
 )
-from ._store import all_or_nothing, check_draw_store
+from ._store import all_or_nothing, check_draw_store, copies_of
 from ._warm_start import start_of
 
 if TYPE_CHECKING:
@@ -222,7 +222,10 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
                 self._refuse_learned_scales(f"n_subposteriors={S}")
         kept = self._kept(request, S)
         with_scores = 12 if target.n_parameters <= DENSE_LIMIT else 8  # bytes of a draw
-        check_draw_store(request.n_chains * (S + (S > 1)), kept, target.n_parameters, with_scores)
+        check_draw_store(
+            request.n_chains * (S + (S > 1)), kept, target.n_parameters, with_scores,
+            copies=copies_of(S),
+        )  # fmt: skip
         request.parameters, request.identified = plan.parameters, plan.identified
         request.start = start_of(self, plan, target.prior)
         each, remedy = max(X.shape[0], weight.sum()) / S, "Use fewer subposteriors."

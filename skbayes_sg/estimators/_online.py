@@ -22,7 +22,7 @@ from scipy import linalg, sparse
 
 from ..diagnostics.verdict import UPDATE
 from ..dynamics import Importance
-from ..engine.memory import Quadratic, left_out, summarised
+from ..engine.memory import Quadratic, left_out, not_negative, summarised
 from ..exceptions import UpdateWarning
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..kernels import many_draws
@@ -34,7 +34,7 @@ from ..recipe.closed_form import remembered
 from ..recipe.tuning import FEW_ROWS
 from ._centring import centre_of, check_near
 from ._shards import ShardSummary, described, first_label, pooled
-from ._store import check_draw_store
+from ._store import check_draw_store, copies_of
 
 __all__ = ["Past", "can_update", "update", "where_possible"]
 
@@ -189,18 +189,13 @@ def _likelihood_of_draws(draws, prior, total):
     z, slopes = (draws - mean) @ to_z, np.zeros_like(draws)
     many_draws.prior_gradients(frozen(prior), draws, slopes)
     along = slopes @ (axes * np.sqrt(values) * width[:, None])
-    H = _without_negative(np.eye(D) - along.T @ z / (S - 1))
+    H = np.eye(D) - along.T @ z / (S - 1)
+    H = not_negative(0.5 * (H + H.T))
     V = along - along.mean(axis=0) + z @ H
     third, fourth = np.mean(V * (z**2 - 1.0), axis=0), np.mean(V * (z**3 - 3.0 * z), axis=0)
     error = np.sqrt(np.sum(third**2 / 6.0 + fourth**2 / 24.0)) + np.sqrt(D / (S - D))
     quadratic = Quadratic(mean, -slopes.mean(axis=0), to_z @ H @ to_z.T, total)
     return quadratic, to_z @ to_z.T, float(error)
-
-
-def _without_negative(H):
-    """The symmetric part of H, with zero in the place of its negative eigenvalues."""
-    values, vectors = linalg.eigh(0.5 * (H + H.T))
-    return vectors * np.maximum(values, 0.0) @ vectors.T
 
 
 def update(estimator, X, y, weight, plan):
@@ -221,7 +216,9 @@ def update(estimator, X, y, weight, plan):
         request = replace(request, sampler=Importance())
     request.names = plan.labels
     request.parameters, request.identified = plan.parameters, plan.identified
-    check_draw_store(request.n_chains, request.n_draws, target.n_parameters, 12)
+    check_draw_store(
+        request.n_chains, request.n_draws, target.n_parameters, 12, copies=copies_of(1)
+    )
     found = []
 
     def draw(progress):

@@ -24,7 +24,7 @@ from ..priors.table import powered
 from ..shards.local import LocalParts
 from ..shards.sample import combine_shards, equal_draws, sample_shard, threads_of_a_shard
 from ._centring import check_near, uncentred
-from ._store import all_or_nothing, check_draw_store
+from ._store import all_or_nothing, check_draw_store, copies_of
 from ._warm_start import start_of
 
 __all__ = ["FromShards", "Plan", "ShardSummary", "check_rows_of_shards", "described"]
@@ -367,7 +367,7 @@ class FromShards:
         plan = self._plan(summary)
         self._forget(None, None)
         kept = self._kept(asked, 2)  # all draws are kept, to be combined
-        check_draw_store(asked.n_chains * (S + 1), kept, len(plan.labels))
+        check_draw_store(asked.n_chains * (S + 1), kept, len(plan.labels), copies=copies_of(S))
         check_near(self, *summary.moments[1:])
         remedy = "Use fewer and larger shards."
         warn_of_small_shards(self, S, summary.fewest_rows, len(plan.labels), remedy)

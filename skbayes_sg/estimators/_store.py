@@ -14,10 +14,11 @@ try:
 except ImportError:  # on Windows
     resource = None  # type: ignore[assignment]
 
-__all__ = ["all_or_nothing", "check_draw_store", "check_fits"]
+__all__ = ["all_or_nothing", "check_draw_store", "check_fits", "copies_of"]
 
-# Most memory of a fit over that of its draws and scores, which chains in lockstep need;
-# independent draws need half of it (``tests/estimators/test_store.py`` measures both).
+# Most memory that a fit of a row model needs over that of its draws and scores, while chains in
+# lockstep make and judge them; independent draws need half of it
+# (``tests/estimators/test_store.py`` measures both).
 COPIES = 6
 OF_CALLBACKS = "_callback", "_skl_"  # scikit-learn's own attributes, which it removes afterwards
 # Control groups, version 2 and version 1: the folder, and the names of limit, usage, and of the
@@ -93,11 +94,16 @@ def check_fits(size, what, remedy):
         raise MemoryError(f"{what} do not fit into free memory: {size:,.0f} bytes. {remedy}")
 
 
-def check_draw_store(n_chains, n_draws, n_parameters, itemsize=8, remedy=None):
+def copies_of(n_shards):
+    """`COPIES`, for the draws of shards and of all rows, of which one set is made at a time."""
+    return 1.0 + (COPIES - 1.0) / (n_shards + (n_shards > 1))
+
+
+def check_draw_store(n_chains, n_draws, n_parameters, itemsize=8, remedy=None, copies=1):
     """`MemoryError` if draws do not fit into memory, `DrawStoreWarning` if they need much of it.
 
-    `itemsize` is the number of bytes of each parameter of a draw. A fit needs `COPIES` times as
-    much while it makes, judges and sorts them.
+    `itemsize` is the number of bytes of each parameter of a draw, and `copies` the memory that a
+    fit needs over that of its draws.
     """
     size = itemsize * n_chains * n_draws * n_parameters
     asked = f"{n_chains} chains x {n_draws} draws x {n_parameters} parameters = {size:,} bytes"
@@ -106,10 +112,11 @@ def check_draw_store(n_chains, n_draws, n_parameters, itemsize=8, remedy=None):
         "keep=100 or keep='moments'."
     )
     free = _free_bytes()
-    if free is not None and COPIES * size > free:
+    needed = int(copies * size)
+    if free is not None and needed > free:
         raise MemoryError(
-            f"The posterior draws do not fit into free memory: {asked}, of which a fit needs "
-            f"{COPIES} times as much, and {free:,} bytes are free. {remedy}"
+            f"The posterior draws do not fit into free memory: {asked}, for which the fit needs "
+            f"{needed:,} bytes, and {free:,} are free. {remedy}"
         )
     if size > sklearn.get_config()["working_memory"] * 2**20:
         warnings.warn(

@@ -56,6 +56,8 @@ class Warps:
 
     def position(self, psi):
         """φ and log |det ∂φ/∂ψ| for rows ψ, in blocks, as cubics take five times their memory."""
+        if len(self) == 0:
+            return psi, np.zeros(len(psi))
         phi, log_det = np.empty_like(psi), np.empty(len(psi))
         size = max(BLOCK_NUMBERS // max(psi.shape[1], 1), 1)
         for first in range(0, len(psi), size):

@@ -11,7 +11,6 @@ import joblib
 import numpy as np
 
 from .._base import memmap, streams
-from .._base.interrupts import without_interrupts
 from .._base.jit import pointer
 from ..engine.rounds import run_rounds
 from ..engine.run import Setup, pieces, scratch_of
@@ -115,15 +114,14 @@ class Paths:
         """Continue a block for at most `budget` units; mark it if a path has diverged."""
         subsample, rows, coefficients, noises, scratch = workspace
         setup = self.setup
-        with without_interrupts():
-            made = pieces(setup, subsample, scratch), pointer(self.coupling.couple, COUPLE)
-            numbers = frozen(setup.dynamics.parameters()), frozen(setup.bounds)
-            route, rngs = self.hierarchy.route(block.level), (block.rng_rows, block.rng_noise)
-            state = subsample, *numbers, route, block.states, block.clock, *rngs
-            room = rows, coefficients, noises, scratch
-            block.diverged = not run_paths(
-                setup.problem, *made, *state, *room, int(budget), block.records
-            )
+        made = pieces(setup, subsample, scratch), pointer(self.coupling.couple, COUPLE)
+        numbers = frozen(setup.dynamics.parameters()), frozen(setup.bounds)
+        route, rngs = self.hierarchy.route(block.level), (block.rng_rows, block.rng_noise)
+        state = subsample, *numbers, route, block.states, block.clock, *rngs
+        room = rows, coefficients, noises, scratch
+        block.diverged = not run_paths(
+            setup.problem, *made, *state, *room, int(budget), block.records
+        )
 
     def positions(self, level, first, n_paths, tick=None):
         """Yield positions (n, n_kept, n_states, n_parameters) of paths, one block at a time.

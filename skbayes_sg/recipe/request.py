@@ -225,10 +225,10 @@ class Outcome:
         m = max(LEAST_OUTERMOST, len(flat) // 100)
         if len(flat) < 2 * m:
             return {}
-        told = identified(flat)
+        told = identified(flat - prior[:, LOC])
         for j in heavy:
             x, order = told[:, j], np.argsort(told[:, j])
-            away = np.abs(x - np.median(x) if told is not flat else x - prior[j, LOC])
+            away = np.abs(x)
             for rows in (order[: 2 * m], order[::-1][: 2 * m]):  # the outermost first
                 outermost = rows[:m]
                 carried = np.square(x[outermost] - x.mean()).sum() > CARRIED * len(x) * x.var()

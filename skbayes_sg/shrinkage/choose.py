@@ -41,7 +41,7 @@ from .effective import curvature_along, log_effective_number
 from .horseshoe import run_horseshoe
 from .independent import ScaledProposal
 from .path import along_modes, has_path
-from .quadrature import has_quadrature, needs_flat_intercept, run_quadrature
+from .quadrature import has_quadrature, is_linear_with_one, run_quadrature
 from .reference import at_scales, frame_and_collapse, reference_of, width_of_scales
 
 __all__ = ["sample_with_scales"]
@@ -186,8 +186,8 @@ def _check_frame(frame, scales):
 
 
 def _better(target, scales):
-    """The remedy of linear regression that lacks nothing but a flat prior of the intercept."""
-    if not needs_flat_intercept(target, scales):
+    """The remedy of linear regression that has no quadrature for the prior of its intercept."""
+    if not is_linear_with_one(target, scales):
         return ""
     return "With intercept_prior=None, linear regression with one scale is exact. Otherwise: "
 

@@ -28,7 +28,7 @@ from ..priors.families import of_family
 from ..recipe.closed_form import _factor, is_linear, triangle
 from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
 
-__all__ = ["has_quadrature", "needs_flat_intercept", "run_quadrature"]
+__all__ = ["has_quadrature", "is_linear_with_one", "run_quadrature"]
 
 DEPTH = 32.0  # a tabulated density ends where it is this many nats below its maximum
 COARSE, PLACES = 120, 400  # nodes of log λ: while its range is looked for, and in the table
@@ -38,23 +38,14 @@ FARTHEST = 60.0  # largest distance of log λ from -log of the largest singular 
 
 def has_quadrature(target, scales):
     """Whether this is linear regression with unknown noise, one scale and a flat intercept."""
-    return _is_linear_with_one(target, scales) and bool(_is_flat(target, scales).all())
+    rest = target.prior[len(scales.group) : len(target.prior) - target.model.n_extra]
+    return is_linear_with_one(target, scales) and bool(of_family(rest, Flat).all())
 
 
-def needs_flat_intercept(target, scales):
-    """Whether nothing but the prior of the intercept is in the way of `has_quadrature`."""
-    return _is_linear_with_one(target, scales) and not _is_flat(target, scales).all()
-
-
-def _is_linear_with_one(target, scales):
+def is_linear_with_one(target, scales):
+    """Whether only the prior of the intercept can be in the way of `has_quadrature`."""
     one = scales.is_common and target.memory is None
     return is_linear(target) and isinstance(target.model, Linear) and one
-
-
-def _is_flat(target, scales):
-    """Whether the prior of each parameter between coefficients and noise is flat."""
-    rest = target.prior[len(scales.group) : len(target.prior) - target.model.n_extra]
-    return of_family(rest, Flat)
 
 
 class TwoLaws:

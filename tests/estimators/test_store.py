@@ -41,7 +41,9 @@ def test_draws_must_fit_with_the_copies_of_a_fit(monkeypatch):
     X, y = np.random.default_rng(0).normal(size=(2, 30, 2))
     model = BayesianLogisticRegression(random_state=0)
     monkeypatch.setattr(_store, "_free_bytes", lambda: _store.COPIES * size - 1)
-    with pytest.raises(MemoryError, match=rf"{size:,} bytes, of which a fit needs 6 times as much"):
+    with pytest.raises(
+        MemoryError, match=rf"{size:,} bytes, for which the fit needs {6 * size:,} "
+    ):
         model.fit(X, y[:, 0] > 0.0)
     monkeypatch.setattr(_store, "_free_bytes", lambda: _store.COPIES * size)
     model.fit(X, y[:, 0] > 0.0)
@@ -71,3 +73,15 @@ def test_an_error_leaves_no_attribute():
     with pytest.raises(MemoryError), sklearn.config_context(working_memory=1e9):
         model.fit(X, 1e9 + y[:, 0])
     assert vars(model) == vars(BayesianLinearRegression(n_draws=10**9, random_state=0))
+
+
+def test_stores_that_are_filled_in_place_need_no_copies(monkeypatch):
+    monkeypatch.setattr(_store, "_free_bytes", lambda: 8 * 2 * 10 * 5)
+    _store.check_draw_store(2, 10, 5)
+    with pytest.raises(MemoryError, match="800 bytes, for which the fit needs 960 bytes"):
+        _store.check_draw_store(2, 10, 5, copies=1.2)
+
+
+def test_one_of_several_posteriors_is_made_at_a_time():
+    assert _store.copies_of(1) == _store.COPIES
+    assert 4 * _store.copies_of(3) == 4 + _store.COPIES - 1
