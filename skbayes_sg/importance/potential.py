@@ -69,6 +69,7 @@ class Potential:
         self.dtype = np.float32 if light and self.n_exact > MANY_ROWS else np.float64
         many = self.n_exact * K > MANY_ROWS
         self.dtype_of_gradients = np.float32 if light and many else np.float64
+        self.F_of_gradients = frame.F.astype(self.dtype_of_gradients)
         self.base = frozen(facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
         self.along = []  # corrections along axes, (q, T, G) each
         self.at_centre = self._losses_at_centre() + self._prior(np.zeros((1, D)))[0]
@@ -124,12 +125,13 @@ class Potential:
 
     def gradients(self, phi):
         """∇_φ U at the rows of `phi`, (n_draws, n_parameters)."""
-        steps = preconditioning.apply(self.frame.F, phi)
-        g = np.zeros_like(steps)
+        F, dtype = self.F_of_gradients, self.dtype_of_gradients
+        steps = preconditioning.apply(F, phi.astype(dtype, copy=False))
+        g = np.zeros(phi.shape)
         with without_interrupts():
             many_draws.prior_gradients(self.target.prior, self.frame.centre.theta + steps, g)
-        g += self._sum(steps, self.dtype_of_gradients, self._block_gradients, np.zeros_like(g))
-        g = preconditioning.pull_back(self.frame.F, g.T).T + self.b
+        g += self._sum(steps, dtype, self._block_gradients, np.zeros_like(g))
+        g = preconditioning.pull_back(F, g.astype(dtype, copy=False).T).T + self.b
         if self.Q is not None:
             g += phi @ self.Q
         for axis, T, G in self.along:
@@ -227,14 +229,23 @@ class Potential:
                 many_draws.add_losses(loss, frozen(facts), rows, base, u, eta, total)
         return total
 
+    def _replace_by_derivatives(self, facts, base, u):
+        """Overwrite the moved predictors u of a block by weighted derivatives of its losses."""
+        model = self.part.model
+        if model.replace_by_derivatives is not None:
+            columns, scratch = frozen(base.T, u.dtype), np.empty(base.T.shape, u.dtype)
+            model.replace_by_derivatives(frozen(facts.T), columns, u, scratch)
+        else:
+            eta, terms = np.empty((2, *base.shape))
+            derivative, rows = pointer(model.derivative, DERIVATIVE), np.arange(len(base))
+            many_draws.add_derivatives(derivative, facts, rows, base, u, eta, terms)
+
     def _block_gradients(self, block, moved, n_draws):
         """∇_θ Σ w_i ℓ_i over a block of rows at each draw, (n_draws, n_parameters)."""
         A, u = self._moved(block, moved, n_draws)
         facts, base = frozen(self.part.data.facts[block]), self.base[block]
-        eta, terms = np.empty((2, *base.shape))
-        derivative = pointer(self.part.model.derivative, DERIVATIVE)
         with without_interrupts():
-            many_draws.add_derivatives(derivative, facts, np.arange(len(base)), base, u, eta, terms)
+            self._replace_by_derivatives(facts, base, u)
         g, (linear, extra) = np.zeros((n_draws, self.part.n_parameters)), self._places()
         if len(linear):
             of_linear = u[: len(linear)].reshape(-1, len(base)) @ A

@@ -26,7 +26,10 @@ class Model:
     ``values_out[j] += Σ_k weight_k ℓ_k(base[:, k] + moved[:, j, k])``. All of its arrays have the
     rows on the last axis, which is contiguous, also `facts`; `scratch` has the shape (K, n) of
     `base`, and the extras are the same in all rows. Other models use the slower
-    `skbayes_sg.kernels.many_draws.add_losses`.
+    `skbayes_sg.kernels.many_draws.add_losses`. Likewise ``replace_by_derivatives(facts, base,
+    moved, scratch)`` overwrites ``moved[c, j, k]`` by weight_k ∂ℓ_k/∂η_c; `base`, `moved` and
+    `scratch` are in single or double precision, and derivatives that are smaller than
+    `skbayes_sg.kernels.many_draws.TINY` become zero.
 
     The recipe relies on curvatures whose sum over the rows is positive semi-definite near the
     minimum of the sum of ℓ_i. If ℓ_i is convex in η the sum is convex everywhere, and under a
@@ -87,6 +90,7 @@ class Model:
     loss: Any = None
     add_losses: Any = None
     derivative: Any = None
+    replace_by_derivatives: Any = None
     curvature: Any = None
     count_cdf: Any = None
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from .._base.jit import entry, inlined, inner, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
-from ..kernels.sigmoid import HIGHEST, exp
+from ..kernels.many_draws import TINY
+from ..kernels.sigmoid import HIGHEST, decay, exp
 from ..kernels.softplus import log1p
 from ._base import Model
 
@@ -66,6 +67,22 @@ def _add_logs(total, top_out):
         top_out[k] += log1p(total[k] - 1.0)
 
 
+@inlined
+def _replace_by_exponentials(base, top, moved, total_out):
+    """Overwrite `moved` by e^(η - top), and add it to `total_out`, with η = base + moved."""
+    for k in range(moved.shape[0]):
+        moved[k] = decay(base[k] + moved[k] - top[k])
+        total_out[k] += moved[k]
+
+
+@inlined
+def _scale(factor, moved):
+    """Multiply `moved` by `factor`, elementwise, with zero for what becomes `TINY`."""
+    for k in range(moved.shape[0]):
+        term = factor[k] * moved[k]
+        moved[k] = term if abs(term) > TINY else 0.0
+
+
 @entry
 def _add_losses(facts, base, moved, scratch, values_out):
     """Add the losses at many draws, as `Model` defines it; the loops over rows are vectorised."""
@@ -81,6 +98,24 @@ def _add_losses(facts, base, moved, scratch, values_out):
         for k in range(n):
             own = int(y[k])
             values_out[j] += weight[k] * (top[k] - base[own, k] - moved[own, j, k])
+
+
+@entry
+def _replace_by_derivatives(facts, base, moved, scratch):
+    """Derivatives at many draws, as `Model` defines them; the loops over rows are vectorised."""
+    weight, y, top, total = facts[FACT_WEIGHT], facts[FACT_Y], scratch[0], scratch[1]
+    K, n_draws, n = moved.shape
+    for j in range(n_draws):
+        top[:], total[:] = -np.inf, 0.0
+        for c in range(K):
+            _raise_to(base[c], moved[c, j], top)
+        for c in range(K):
+            _replace_by_exponentials(base[c], top, moved[c, j], total)
+        for k in range(n):
+            moved[int(y[k]), j, k] -= total[k]
+        total[:] = weight / total
+        for c in range(K):
+            _scale(total, moved[c, j])
 
 
 @jit
@@ -137,6 +172,7 @@ class Softmax(Model):
     loss = staticmethod(_loss)
     add_losses = staticmethod(_add_losses)
     derivative = staticmethod(_derivative)
+    replace_by_derivatives = staticmethod(_replace_by_derivatives)
     curvature = staticmethod(_curvature)
 
     def __init__(self, n_classes):

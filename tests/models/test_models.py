@@ -11,11 +11,13 @@ import probe
 import pytest
 from scenes import close, make_scene
 from scipy import stats
+from scipy.special import softmax
 
 from skbayes_sg.engine import target as target_module
 from skbayes_sg.engine.target import Target
 from skbayes_sg.kernels.layout import FACT_WEIGHT, FACT_Y, frozen
-from skbayes_sg.models import NegativeBinomial, Poisson, predictive
+from skbayes_sg.kernels.many_draws import TINY
+from skbayes_sg.models import NegativeBinomial, Poisson, Softmax, predictive
 from skbayes_sg.priors import Normal
 from skbayes_sg.priors.table import prior_curvature, prior_gradient, prior_value
 
@@ -52,6 +54,37 @@ def test_losses_of_many_draws_are_those_of_one_after_the_other(name, size):
     for value, own in zip(found, moved, strict=True):
         terms = [model.loss(facts, rows, k, k + 1, (base + own)[k : k + 1]) for k in rows]
         assert np.isclose(value, 1.0 + np.sum(terms), rtol=0.0, atol=1e-12 * np.abs(terms).sum())
+
+
+def derivatives_of_many(model, facts, base, moved):
+    """Weighted derivatives of rows at many draws, in the precision of `moved`, by the model."""
+    columns, own = frozen(base.T, moved.dtype), moved.copy()
+    model.replace_by_derivatives(frozen(facts.T), columns, own, np.empty_like(columns))
+    return own
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-14), ("float32", 1e-6)])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 5.0])
+@pytest.mark.parametrize("n_classes", [2, 3, 11])
+def test_derivatives_of_many_draws_are_those_of_the_formula(n_classes, size, dtype, error):
+    model, rng, n = Softmax(n_classes), np.random.default_rng(0), 37
+    facts = np.column_stack([rng.integers(0, n_classes, n), rng.uniform(0.1, 3.0, n)])
+    base = size * rng.normal(size=(n, n_classes))
+    moved = (size * rng.normal(size=(n_classes, 5, n))).astype(dtype)
+    found = derivatives_of_many(model, facts[:, [FACT_Y, FACT_WEIGHT]], base, moved)
+    expected = softmax(base.T[:, None] + moved.astype(float), axis=0)
+    expected[facts[:, 0].astype(int), :, np.arange(n)] -= 1.0
+    assert np.abs(found / facts[:, 1] - expected).max() < error
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_derivatives_of_far_draws_are_finite_and_not_subnormal(dtype):
+    model, facts = Softmax(3), np.zeros((1, 2))
+    facts[0, FACT_WEIGHT] = 1.0
+    moved = np.array([[[700.0], [-1e4]], [[0.0], [0.0]], [[-90.0], [1e4]]], dtype)
+    found = derivatives_of_many(model, facts, np.zeros((1, 3)), moved)[..., 0]
+    assert np.allclose(found, [[0.0, -1.0], [0.0, 0.0], [0.0, 1.0]], rtol=0.0, atol=1e-30)
+    assert (np.abs(found[found != 0.0]) > TINY).all()
 
 
 # -- the posterior --------------------------------------------------------------------------------
