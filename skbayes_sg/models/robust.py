@@ -11,7 +11,7 @@ With D = e^{-2s-u}, q = r²D, r = y_i - η, w = 1/(1 + q) and a = (ν + 1)/2,
     ∂²s = 4 a q w²,           ∂s∂u = -2 q w (ν/2 - a w),
     ∂²u = (ν/2)(ψ(ν/2) - ψ(a)) + (ν²/4)(ψ'(ν/2) - ψ'(a)) + (ν/2) log(1 + q) - ν q w + a q w².
 
-ν is the same in all rows, so terms that depend on it alone are computed once in each call.
+s and u are the same in all rows, so terms that depend on them alone are computed once in each call.
 """
 
 import math
@@ -29,26 +29,31 @@ __all__ = ["Robust"]
 
 
 @inner
-def _of_row(facts, i, eta, k):
-    """Return r D, q and w = 1/(1 + q) of row i, whose predictors are ``eta[k]``."""
-    s, u = eta[k, 1], eta[k, 2]
-    r = facts[i, FACT_Y] - eta[k, 0]
-    scale = math.exp(-s)
-    root = r * scale * math.exp(-0.5 * u)
+def _of_extras(eta):
+    """Return ν, a = (ν + 1)/2 and √D for predictors of rows, which have the same s and u."""
+    s, u = eta[0, 1], eta[0, 2]
+    nu = math.exp(u)
+    return nu, 0.5 * (nu + 1.0), math.exp(-s - 0.5 * u)
+
+
+@inlined
+def _of_row(y, eta, root_D):
+    """Return r D, q and w = 1/(1 + q) of a row with the response y and the first predictor η."""
+    root = (y - eta) * root_D
     q = root * root
-    return r * scale * scale * math.exp(-u), q, 1.0 / (1.0 + q)
+    return root * root_D, q, 1.0 / (1.0 + q)
 
 
 @jit
 def _loss(facts, rows, start, stop, eta):
     if stop == start:
         return 0.0
-    nu, total = math.exp(eta[0, 2]), 0.0
-    a = 0.5 * (nu + 1.0)
-    same = 0.5 * eta[0, 2] + math.lgamma(0.5 * nu) - math.lgamma(a)
+    nu, a, root_D = _of_extras(eta)
+    same = eta[0, 1] + 0.5 * eta[0, 2] + math.lgamma(0.5 * nu) - math.lgamma(a)
+    total = 0.0
     for k in range(start, stop):
-        _, q, _ = _of_row(facts, rows[k], eta, k - start)
-        total += facts[rows[k], FACT_WEIGHT] * (eta[k - start, 1] + same + a * math.log1p(q))
+        _, q, _ = _of_row(facts[rows[k], FACT_Y], eta[k - start, 0], root_D)
+        total += facts[rows[k], FACT_WEIGHT] * (same + a * log1p(q))
     return total
 
 
@@ -79,27 +84,25 @@ def _add_losses(facts, base, moved, scratch, values_out):
 def _derivative(facts, rows, start, stop, eta, terms_out):
     if stop == start:
         return
-    nu = math.exp(eta[0, 2])
-    a = 0.5 * (nu + 1.0)
+    nu, a, root_D = _of_extras(eta)
     same = 0.5 + 0.5 * nu * (digamma(0.5 * nu) - digamma(a))
     for k in range(start, stop):
-        rD, q, w = _of_row(facts, rows[k], eta, k - start)
+        rD, q, w = _of_row(facts[rows[k], FACT_Y], eta[k - start, 0], root_D)
         terms_out[k - start, 0] = -2.0 * a * rD * w
         terms_out[k - start, 1] = 1.0 - 2.0 * a * q * w
-        terms_out[k - start, 2] = same + 0.5 * nu * math.log1p(q) - a * q * w
+        terms_out[k - start, 2] = same + 0.5 * nu * log1p(q) - a * q * w
 
 
 @jit
 def _curvature(facts, rows, start, stop, eta, u_out):
     if stop == start:
         return
-    nu = math.exp(eta[0, 2])
-    a = 0.5 * (nu + 1.0)
+    nu, a, root_D = _of_extras(eta)
+    D = root_D * root_D
     same = 0.5 * nu * (digamma(0.5 * nu) - digamma(a))
     same += 0.25 * nu * nu * (trigamma(0.5 * nu) - trigamma(a))
     for k in range(start, stop):
-        rD, q, w = _of_row(facts, rows[k], eta, k - start)
-        D = math.exp(-2.0 * eta[k - start, 1] - eta[k - start, 2])
+        rD, q, w = _of_row(facts[rows[k], FACT_Y], eta[k - start, 0], root_D)
         b = 0.5 * nu - a * w
         eta_eta, eta_s, eta_u = (
             2.0 * a * D * w * (1.0 - 2.0 * q * w),
@@ -107,7 +110,7 @@ def _curvature(facts, rows, start, stop, eta, u_out):
             -2.0 * rD * w * b,
         )
         s_s, s_u = 4.0 * a * q * w * w, -2.0 * q * w * b
-        u_u = same + 0.5 * nu * math.log1p(q) - nu * q * w + a * q * w * w
+        u_u = same + 0.5 * nu * log1p(q) - nu * q * w + a * q * w * w
         x, y, z = u_out[k - start, 0], u_out[k - start, 1], u_out[k - start, 2]
         u_out[k - start, 0] = eta_eta * x + eta_s * y + eta_u * z
         u_out[k - start, 1] = eta_s * x + s_s * y + s_u * z
