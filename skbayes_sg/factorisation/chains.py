@@ -87,14 +87,14 @@ class FactorSetup:
 
 
 def new_chain(model, seed, number):
-    """Return a chain at its random start, with small factors, zero biases and equal weights."""
+    """Return a chain at its random start, with small factors, zero biases and weights of one."""
     problem = model.problem
     rng = streams.of_chain(seed, number).noise
     F = np.zeros((problem.n_rows, problem.width))
     F[:, :-1] = START * rng.standard_normal((problem.n_rows, problem.rank))
     C = problem.n_columns
-    shapes = np.full(C, noises.GRID[4])
-    noise = Noise(model.alpha, np.ones(problem.n_rows), shapes)
+    shape = noises.GRID[4] if model.noise == noises.HIERARCHICAL else noises.EQUAL
+    noise = Noise(model.alpha, np.ones(problem.n_rows), np.full(C, shape))
     hyper = [(np.zeros(problem.width), np.eye(problem.width)) for _ in range(C)]
     return FactorChain(number, F, F[problem.rows(0)].copy(), noise, hyper, rng)
 

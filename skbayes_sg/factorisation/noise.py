@@ -19,10 +19,11 @@ from .._base.jit import entry
 from .._base.threads import in_threads
 from .problem import blocks
 
-__all__ = ["COMMON", "GRID", "HIERARCHICAL", "KNOWN", "draw_noise", "squared_residuals"]
+__all__ = ["COMMON", "EQUAL", "GRID", "HIERARCHICAL", "KNOWN", "draw_noise", "squared_residuals"]
 
 HIERARCHICAL, COMMON, KNOWN = "hierarchical", "common", "known"
 GRID = 2.0 * 2.0 ** (np.arange(24) / 4.0)  # values of ν: 2 to 108
+EQUAL = 1e30  # ν where all weights are 1: those of new categories are, too
 # Log normalising constants of Gamma(ν, ν) for each ν of the grid.
 _LOG_CONSTANT = GRID * np.log(GRID) - gammaln(GRID)
 

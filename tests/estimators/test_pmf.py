@@ -327,6 +327,19 @@ def test_predictions_by_hand():
     assert_allclose(std, model.scale_ * np.sqrt(np.var(f) + noise.mean()), rtol=1e-5)
 
 
+@pytest.mark.parametrize("noise", [0.5, "common"])
+def test_equal_noise_is_that_of_new_categories_as_well(noise):
+    model = quick(noise=noise).fit(X, Y)
+    new = 1 + X.max()
+    rows = [X[0], [new, X[0, 1]], [X[0, 0], new], [new, new]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        aleatoric = model.predict_std_components(rows)[1]
+    assert_allclose(aleatoric, aleatoric[0], rtol=1e-6)
+    if noise != "common":
+        assert_allclose(aleatoric, noise, rtol=1e-6)
+
+
 def test_parts_of_the_uncertainty_and_the_density(fitted):
     _, std = fitted.predict(X[TEST], return_std=True)
     epistemic, aleatoric = fitted.predict_std_components(X[TEST])
