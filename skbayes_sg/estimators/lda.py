@@ -48,10 +48,10 @@ class BayesianLDA(
             \prod_d \int \text{Dirichlet}(\theta_d; \alpha)
             \prod_w \Bigl( \sum_k \theta_{dk} \varphi_{kw} \Bigr)^{X_{dw}} d\theta_d.
 
-    Topics have no order, and the posterior has many modes. Draws are aligned before anything is
-    averaged, and `topic_distances_` tells which topics are not the same in all draws. No sampler
-    visits all modes; several short chains find different ones, and predictions that are averaged
-    over them are better than those of single states
+    Topics have no order (unless each has an α of its own), and the posterior has many modes. Draws
+    are aligned before anything is averaged, and `topic_distances_` tells which topics are not the
+    same in all draws. No sampler visits all modes; several short chains find different ones, and
+    predictions that are averaged over them are better than those of single states
     (``tests/estimators/test_lda.py::test_several_draws_predict_better_than_one``). This estimator
     is validated by its predictions, not by the spread between modes.
 
@@ -424,8 +424,9 @@ class BayesianLDA(
     ) -> np.ndarray:
         """Draws of the topic mix of each document, which show how uncertain it is.
 
-        Each sample uses the next draw of the topics, assigns topics to the tokens of the documents
-        by Gibbs sweeps, and then draws the mixes given these assignments.
+        Each sample draws the topics given the next state of the chains, assigns topics to the
+        tokens of the documents by Gibbs sweeps, and then draws the mixes given these assignments.
+        So it contains the uncertainty about the topics, which is large in corpora of few words.
 
         Parameters
         ----------
@@ -442,7 +443,9 @@ class BayesianLDA(
         """
         check_is_fitted(self)
         tokens, alpha = as_tokens(self._corpus(X)), frozen(self.doc_topic_prior_)
-        return mix_samples(self._states(), tokens, alpha, n_samples, streams.of_user(random_state))
+        means = self.conditional_components_.reshape(-1, *self.components_.shape)
+        masses, rng = self.topic_masses_.reshape(len(means), -1), streams.of_user(random_state)
+        return mix_samples(means, masses, tokens, alpha, n_samples, rng)
 
     # -- judgement ----------------------------------------------------------------------------
 

@@ -1,11 +1,11 @@
 r"""Alignment: matching the topics of one draw to those of another, as their labels are arbitrary.
 
-The posterior does not change when topics are renumbered, so an average of "topic 3" over chains
-means nothing. Here the topics of every draw are renumbered by the assignment (Kuhn 1955) that
-maximises the sum of the affinities :math:`\sum_w \sqrt{\varphi_{kw} \varphi'_{k'w}}` with a
-reference. Distances are reported as total variation :math:`\tfrac12 \sum_w |\varphi_{kw} -
-\varphi'_{k'w}|`, from 0 (the same topic) to 1 (no word in common). Chains in different modes have
-topics without a counterpart, which have large distances.
+The posterior does not change when topics with the same prior α of their shares are renumbered, so
+an average of "topic 3" over chains means nothing. Here the topics of every draw are renumbered by
+the assignment (Kuhn 1955) that maximises the sum of the affinities :math:`\sum_w \sqrt{\varphi_{kw}
+\varphi'_{k'w}}` with a reference. Distances are reported as total variation :math:`\tfrac12 \sum_w
+|\varphi_{kw} - \varphi'_{k'w}|`, from 0 (the same topic) to 1 (no word in common). Chains in
+different modes have topics without a counterpart, which have large distances.
 """
 
 import numpy as np
@@ -13,16 +13,20 @@ from scipy.optimize import linear_sum_assignment
 
 __all__ = ["align_topics", "alignment", "topic_distances"]
 
+FORBIDDEN = -1e6  # affinity of topics that must not change places
 ROUNDS = 5  # largest number of times that all draws are aligned to a new reference
 
 
-def align_topics(topics, reference):
+def align_topics(topics, reference, doc_topic_prior=0.1):
     """Return the order of the topics in which they are nearest to those of a reference.
 
     Parameters
     ----------
     topics, reference : array of shape (n_topics, n_words)
         Topic-word probabilities: rows that add up to 1.
+    doc_topic_prior : float or array of shape (n_topics,), default=0.1
+        The parameters α of the topics. Only topics with the same α change places, because the
+        posterior depends on which topic has which α.
 
     Returns
     -------
@@ -37,6 +41,8 @@ def align_topics(topics, reference):
     array([1, 0])
     """
     affinity = np.sqrt(reference) @ np.sqrt(topics).T
+    alpha = np.broadcast_to(doc_topic_prior, len(affinity))
+    affinity[alpha[:, None] != alpha] = FORBIDDEN
     return linear_sum_assignment(affinity, maximize=True)[1]
 
 
@@ -63,25 +69,27 @@ def topic_distances(topics, reference):
     return 0.5 * np.abs(topics - reference).sum(axis=1)
 
 
-def alignment(means, first):
+def alignment(means, first, alpha=0.1):
     """Return orders (n_chains, n_draws, K) that align the topics of all draws, and the reference.
+
+    Topics keep their number if there is no other with the same parameter `alpha`.
 
     The first reference is the mean of the draws of chain `first`, each aligned to its last draw.
     After that it is the mean of all aligned draws.
     """
     C, S, K, _ = means.shape
     orders = np.tile(np.arange(K), (C, S, 1))
-    reference = _mean_aligned(means[first], means[first, -1])
+    reference = _mean_aligned(means[first], means[first, -1], alpha)
     for _ in range(ROUNDS):
         before = orders.copy()
         for c in range(C):
             for s in range(S):
-                orders[c, s] = align_topics(means[c, s], reference)
+                orders[c, s] = align_topics(means[c, s], reference, alpha)
         reference = np.mean([means[c, s][orders[c, s]] for c in range(C) for s in range(S)], axis=0)
         if np.array_equal(orders, before):
             break
     return orders, reference
 
 
-def _mean_aligned(draws, reference):
-    return np.mean([phi[align_topics(phi, reference)] for phi in draws], axis=0)
+def _mean_aligned(draws, reference, alpha):
+    return np.mean([phi[align_topics(phi, reference, alpha)] for phi in draws], axis=0)

@@ -4,6 +4,7 @@ import numpy as np
 
 from .._base.threads import in_threads
 from .fold_in import BURN_IN, PASSES, draw_mixes, fold_in, word_rows
+from .gibbs_chains import dirichlet
 
 __all__ = ["blocks", "compact", "mean_mixes", "mix_samples", "mixes_of"]
 
@@ -43,15 +44,17 @@ def mean_mixes(states, corpus, alpha, n_jobs=None):
     return total / len(states)
 
 
-def mix_samples(states, tokens, alpha, n_samples, rng):
+def mix_samples(means, masses, tokens, alpha, n_samples, rng):
     """Draw the mixes of all documents n_samples times, (n_samples, D, K).
 
-    The draws are given the topics of the states in turn; after the last state comes the first.
+    For each of them topics are drawn anew, given the assignments of the states in turn: state s has
+    the Dirichlet parameters ``masses[s, :, None] * means[s]``. After the last state comes the
+    first.
     """
-    D = len(tokens.starts) - 1
+    D, n_states = len(tokens.starts) - 1, len(means)
     mixes = np.empty((n_samples, D, len(alpha)))
-    for s in range(min(len(states), n_samples)):
-        phi = word_rows(states[s])
-        for own in mixes[s :: len(states)]:
-            draw_mixes(tokens, phi, alpha, 0, D, BURN_IN, rng, own)
+    for s, own in enumerate(mixes):
+        concentrations = masses[s % n_states, :, None] * means[s % n_states]
+        phi = np.maximum(dirichlet(concentrations, rng), np.finfo(float).tiny)
+        draw_mixes(tokens, word_rows(phi), alpha, 0, D, BURN_IN, rng, own)
     return mixes

@@ -59,7 +59,8 @@ def outcome_of(chains, n_draws, request, probe, origin):
     flat = [topics.reshape(C, S, K * V), share, log_probabilities[..., None]]
     flat = np.concatenate(flat, axis=2, dtype=np.float64)
     posterior = TopicPosterior(flat, K, request.words, aligned=False, origin=origin)
-    orders, reference = alignment(conditional, int(log_probabilities.mean(axis=1).argmax()))
+    best = int(log_probabilities.mean(axis=1).argmax())
+    orders, reference = alignment(conditional, best, prior.alpha)
     conditional = np.take_along_axis(conditional, orders[..., None], 2)
     masses = np.take_along_axis(masses, orders, 2)
     distances = [topic_distances(phi, reference) for own in conditional for phi in own]

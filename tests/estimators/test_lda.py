@@ -1,6 +1,7 @@
 """BayesianLDA: what it estimates, what it promises, and what it refuses."""
 
 import copy
+import itertools
 import math
 import pickle
 import warnings
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
+from scipy.special import gammaln, softmax
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.model_selection import GridSearchCV
@@ -53,6 +55,42 @@ def quick(**parameters):
 @pytest.fixture(scope="module")
 def fitted():
     return quick(n_draws=10, n_chains=3).fit(X)
+
+
+# -- the posterior of a tiny corpus, by enumeration ------------------------------------------------
+
+
+def enumerated(X, alpha, beta):
+    """Exact posterior means of the topics' shares, the mixes of documents, and Σ_k θ_dk²."""
+    documents, words = (np.repeat(part, X.ravel()) for part in np.indices(X.shape).reshape(2, -1))
+    parts, logs = [], []
+    for z in itertools.product(range(len(alpha)), repeat=len(words)):
+        n_dk, n_kw = np.zeros((len(X), len(alpha))), np.zeros((len(alpha), X.shape[1]))
+        np.add.at(n_dk, (documents, z), 1.0)
+        np.add.at(n_kw, (z, words), 1.0)
+        sums = gammaln(n_kw.sum(axis=1) + X.shape[1] * beta).sum()
+        logs.append(gammaln(n_dk + alpha).sum() + gammaln(n_kw + beta).sum() - sums)
+        a = n_dk + alpha
+        total = a.sum(axis=1, keepdims=True)
+        squares = (a * (a + 1.0)).sum(axis=1) / (total * (total + 1.0))[:, 0]
+        parts.append((n_dk.sum(axis=0) / len(words), a / total, squares))
+    return [
+        np.tensordot(softmax(logs), part, 1) for part in map(np.array, zip(*parts, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("alpha", [(0.1, 0.1), (2.0, 0.1)])
+def test_mixes_and_shares_are_those_of_the_enumerated_posterior(alpha):
+    X, alpha = np.array([[3, 1, 0], [0, 0, 2], [2, 0, 0]]), np.array(alpha)
+    share, mean, square = enumerated(X, alpha, 0.3)
+    model = BayesianLDA(
+        2, doc_topic_prior=alpha, topic_word_prior=0.3, n_draws=1000, thin=3, random_state=3
+    ).fit(X)
+    mixes = model.transform_samples(X, 4000, random_state=0)
+    assert np.abs((mixes**2).sum(axis=2).mean(axis=0) - square).max() < 0.015
+    if alpha[0] != alpha[1]:  # the posterior knows which topic is which
+        assert np.abs(model.topic_share_ - share).max() < 0.015
+        assert np.abs(mixes.mean(axis=0) - mean).max() < 0.015
 
 
 # -- what it estimates ----------------------------------------------------------------------------

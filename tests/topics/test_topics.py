@@ -450,6 +450,16 @@ def test_alignment_finds_the_permutations():
     np.testing.assert_array_equal(align_topics(base[[2, 0, 1, 5, 4, 3]], base), [1, 2, 0, 5, 4, 3])
 
 
+def test_alignment_changes_the_places_of_topics_with_the_same_prior_alone():
+    rng, base = np.random.default_rng(8), some_topics(4, 40)
+    alpha = np.array([0.1, 2.0, 0.1, 0.3])
+    means = np.array([[base[rng.permutation(4)] for _ in range(5)] for _ in range(2)])
+    orders, _ = alignment(means, 0, alpha)
+    assert (alpha[orders] == alpha).all()
+    assert (orders[..., 0] == 2).any()  # the first and the third have the same
+    assert align_topics(base[[2, 1, 0, 3]], base, alpha).tolist() == [2, 1, 0, 3]
+
+
 # -- steps with batches ---------------------------------------------------------------------------
 
 
