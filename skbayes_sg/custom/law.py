@@ -125,6 +125,7 @@ class CustomLaw(Model):
     """The model whose likelihood is a function of a user; `law_of` makes and caches it."""
 
     separable = False
+    n_prior_starts = 10  # nothing is known about the shape of the user's function
     has_edge = True  # nothing is known about the behaviour of the user's function near zero
     cost = 2.0  # of complex steps; differences cost `BY_DIFFERENCES`
 

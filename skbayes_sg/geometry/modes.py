@@ -10,7 +10,8 @@ points that are far apart:
   another part (`skbayes_sg.geometry.robust_modes`);
 * Student's t priors: each strong coefficient alone, and from each mode that is found, a coefficient
   set to zero, set free, or passed on to a column that is correlated with it;
-* draws of the priors.
+* draws of the priors, every other one twice as far from the middle, and their mirror images: two
+  for each known model, and ten for functions of users.
 
 Minima that lie within a standard deviation of each other, in the metrics of both, are one. The
 share of a mode is its Laplace evidence,
@@ -360,8 +361,8 @@ class _Search:
             yield null
             yield from self._alone(null)
         rng = streams.fixed()
-        for _ in range(2):
-            away = _prior_draw(target.prior, rng)
+        for k in range(target.model.n_prior_starts):
+            away = (1.0 + k % 2) * _prior_draw(target.prior, rng)
             yield first + away
             yield first - away  # a mode that is the mirror image of another is not missed
 

@@ -67,6 +67,8 @@ class Model:
         Whether the densities of the positive parameters need not vanish at zero.
     convex : bool
         Whether ℓ_i is known to be convex in η_i. Where it is not, fits look for several modes.
+    n_prior_starts : int
+        From how many draws of the prior, and their mirror images, fits look for several modes.
     cost : float
         Time for the terms of a row, as a multiple of that in logistic regression. It is used to
         predict how long runs take.
@@ -84,6 +86,7 @@ class Model:
     discrete = False
     has_edge = False
     convex = False
+    n_prior_starts = 2
     cost = 1.0
     cost_of_many = 0.2
     overhead = 0.0

@@ -1,9 +1,9 @@
 """Whether draws tell how much each mode weighs: only chains that cross between modes do.
 
 A draw belongs to the mode whose Laplace approximation is largest there. Chains cross if R-hat of
-these memberships is small and no mode that matters is without draws. Otherwise the shares of the
-draws are those of the starting points, whatever R-hat of the parameters says, and a warning names
-the modes.
+these memberships is small and no mode that matters is without draws, or nearly so. Otherwise the
+shares of the draws are those of the starting points, whatever R-hat of the parameters says, and a
+warning names the modes.
 """
 
 import warnings
@@ -18,6 +18,9 @@ from ..exceptions import MultimodalPosteriorWarning
 __all__ = ["cross", "judged", "told_of_search"]
 
 MATTERS = 0.01  # a mode with a larger share of the Laplace evidence must have draws
+# A mode with fewer draws than this, and than this share of those that its evidence lets expect, has
+# perhaps not been visited: draws in the tails of another mode may be counted as its own.
+FEW_DRAWS, FEW_OF_EXPECTED = 10, 0.1
 NAMED = 4  # largest number of modes that a warning describes
 
 
@@ -73,7 +76,11 @@ def cross(of_mode, expected, shares):
     `of_mode` (n_chains, n_draws, n_modes) is 1 for the mode of a draw and else 0; `expected` are
     the modes' shares of the Laplace evidence, and `shares` those of the draws.
     """
-    if (expected[shares == 0.0] > MATTERS).any():
+    n = np.prod(of_mode.shape[:2])
+    is_missed = (shares == 0.0) | (
+        shares * n < np.minimum(FEW_DRAWS, FEW_OF_EXPECTED * expected * n)
+    )
+    if (expected[is_missed] > MATTERS).any():
         return False
     visited = (shares > 0.0) & (shares < 1.0)
     ratios = convergence.rhat(of_mode[..., visited])

@@ -163,6 +163,27 @@ def test_places_where_a_derivative_divides_by_zero_do_not_count():
     assert law.disagreement(np.full(5, 1e-3), 1000.0) is None
 
 
+def cauchy(eta, y):
+    return -np.log(1.0 + (y - eta) ** 2)
+
+
+@pytest.mark.parametrize("y", [(0.0, 0.5, 1.0, 9.0, 9.4), (0.0, 0.2, 0.5, 0.7, 6.0, 6.3, 6.4)])
+def test_a_second_mode_of_a_small_share_is_found(y):
+    y, grid = np.array(y), np.linspace(-60.0, 60.0, 24001)
+    log_p = cauchy(grid[:, None], y).sum(axis=1) - 0.5 * (grid / 10.0) ** 2
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    mean = p @ grid
+    sd = np.sqrt(p @ (grid - mean) ** 2)
+    model = CustomRegressor(
+        log_likelihood=cauchy, prior=Normal(scale=10.0), fit_intercept=False, random_state=0
+    ).fit(np.ones((len(y), 1)), y)
+    draws = model.posterior_["coef"].ravel()
+    assert model.diagnostics_["n_modes"] == 2  # of 2 % and of 4 %
+    assert abs(draws.mean() - mean) < 0.08 * sd
+    assert abs(draws.std() / sd - 1.0) < 0.08
+
+
 def test_kinks_do_not_keep_many_chains_busy():
     """Small steps of chains in lockstep would take 247 040 gradients; other ways take a few."""
     y = X[:, 0] + np.random.default_rng(1).laplace(size=200)

@@ -53,10 +53,14 @@ def outcome(modes, member):
 STUCK = np.repeat([0, 0, 1, 1], 500).reshape(4, 500)
 CROSSING = np.random.default_rng(1).integers(0, 2, (4, 500))
 MISSED = np.zeros((4, 500), int)
+FEW = np.zeros((4, 500), int)  # draws in the tails of one mode that are counted as the other's
+FEW[[0, 2], [100, 300]] = 1
 SLOW = (np.arange(500) // 250 + np.array([0, 1, 0, 1])[:, None]) % 2
 
 
-@pytest.mark.parametrize("member", [STUCK, MISSED, SLOW], ids=["stuck", "missed", "slow"])
+@pytest.mark.parametrize(
+    "member", [STUCK, MISSED, FEW, SLOW], ids=["stuck", "missed", "few", "slow"]
+)
 def test_chains_that_do_not_cross_are_told(modes, member):
     with pytest.warns(MultimodalPosteriorWarning, match=r"2 modes.*50% of the evidence") as record:
         found = judged(outcome(modes, member), modes, Request(names=("a", "b")))
