@@ -25,6 +25,7 @@ from ..densities.density import density_target
 from ..densities.fit import sample_density
 from ..estimators._base import _warn_untrustworthy
 from ..estimators._densities import DensityEstimator, chosen_pieces, dense_data, origin_of
+from ..estimators._prior_conflicts import warn_of_unit_scales
 from ..estimators._signature import with_parameters_of
 from ..estimators._store import all_or_nothing, check_draw_store
 from ..posterior import Posterior
@@ -91,7 +92,9 @@ class CustomDensity(DensityEstimator):
     parameters : dict of str to prior
         The parameters by name, each with its prior: a string, an object of `skbayes_sg.priors`, or
         a pair ``(prior, n)`` for n parameters of that name. A prior for positive numbers, such as
-        "half_normal", makes the parameter positive.
+        "half_normal", makes the parameter positive. A string stands for a prior of scale 1 in the
+        parameter's own unit, whatever the rows are: "normal" is N(0, 1). Give a scale to parameters
+        of another size, ``Normal(scale=1000.0)``.
     derivative : callable, optional
         ``derivative(theta, row)``, the derivatives of f in all parameters, an array or a tuple.
         `fit` compares it with f. If None, derivatives are computed by complex steps if f accepts
@@ -180,6 +183,8 @@ class CustomDensity(DensityEstimator):
     -----
     SamplerConvergenceWarning, StepSizeWarning, MultimodalPosteriorWarning
         If the draws cannot be trusted.
+    PriorConflictWarning
+        If a prior that is given as a string holds a parameter back.
 
     See Also
     --------
@@ -239,12 +244,18 @@ class CustomDensity(DensityEstimator):
             Parameters(self).fail("parameters", wanted)
         found = []
         for name, value in self.parameters.items():
-            prior, n = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+            prior = self._prior_of(name)
+            n = None if prior is value else value[1]
             if not isinstance(name, str) or not (n is None or (is_whole(n) and n >= 1)):
                 Parameters(self).fail("parameters", wanted)
             made = resolve_positive if _is_positive(prior) else resolve
             found.append((name, made(prior, f"parameters[{name!r}]"), n))
         return found
+
+    def _prior_of(self, name):
+        """Return the prior of a variable, as it was given."""
+        value = self.parameters[name]
+        return value[0] if isinstance(value, tuple) and len(value) == 2 else value
 
     def _table(self):
         """Return the prior table, and for each parameter whether it is positive, and its label."""
@@ -381,6 +392,7 @@ class CustomDensity(DensityEstimator):
             fitted = {"posterior_": posterior, "derivatives_": law.derivatives, **pieces}
             self.__dict__.update(fitted)
             _warn_untrustworthy(posterior)
+            warn_of_unit_scales(posterior, {name: self._prior_of(name) for name in self.parameters})
             progress.finish(fitted)
         return self
 

@@ -10,12 +10,14 @@ from ..priors import HalfNormal, Normal
 from ..priors.columns import SCALE
 from ..priors.families import of_family
 
-__all__ = ["warn_of_half_normals", "warn_of_units", "warn_of_wide_prior"]
+__all__ = ["warn_of_half_normals", "warn_of_unit_scales", "warn_of_units", "warn_of_wide_prior"]
 
 HELD = 0.9  # a posterior variance above this share of the prior's is that of the prior
 # Effective parameters for each row and predictor, beyond which there is a warning: the mean squared
 # error of least squares in new rows is then 1.7 times that of the truth, or more.
 CROWDED = 0.4
+FAR_OUT = 4.0  # a posterior mean so many prior standard deviations from zero is not expected
+PULLED = 0.1  # posterior standard deviations by which a prior may pull, unsaid
 FEW = 5.0  # effective parameters up to which nobody expects much of a table's columns
 
 
@@ -35,6 +37,29 @@ def warn_of_half_normals(posterior, prior, extras):
                 f"{posterior.mean(name):.4g}. The prior holds it back, and everything that depends "
                 "on it: give a larger scale, HalfNormal(scale=...), or a prior with a heavier "
                 "tail, 'half_student_t'.",
+                PriorConflictWarning,
+                stacklevel=2,
+            )
+
+
+def warn_of_unit_scales(posterior, priors):
+    """`PriorConflictWarning` for parameters that a prior given as a string holds back.
+
+    Such a prior, N(0, 1) or half-normal, knows nothing of the parameter's unit. It pulls a posterior
+    mean m with standard deviation s by about m s standard deviations. `priors` are strings or
+    objects by the name of the parameter.
+    """
+    for name, prior in priors.items():
+        if not isinstance(prior, str):
+            continue
+        kind = {"normal": "Normal", "half_normal": "HalfNormal"}.get(prior, "")
+        m, s = np.ravel(posterior.mean(name)), np.ravel(posterior.std(name))
+        pull = np.where(np.abs(m) > FAR_OUT, np.abs(m) * s, 0.0)
+        if kind and pull.max() > PULLED:
+            warnings.warn(
+                f"The prior of {name}, {prior!r}, has scale 1, and the posterior mean is "
+                f"{m[pull.argmax()]:.4g}: the prior holds it back. Give a scale in the unit of the "
+                f"parameter, {kind}(scale=...), or a prior with a heavier tail.",
                 PriorConflictWarning,
                 stacklevel=2,
             )

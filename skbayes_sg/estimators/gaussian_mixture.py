@@ -437,7 +437,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         -------
         ndarray of shape (n_rows,)
             Logarithms of densities that are averaged over at most 400 draws, evenly spaced: where
-            few rows were fitted, the logarithm is off by a few hundredths, and by more far from all
+            ten rows or fewer were fitted, the logarithm is off by up to 0.2, and by more far from all
             rows. `posterior_` has all draws.
         """
         draws, weights = self._chosen_draws()

@@ -14,6 +14,7 @@ from skbayes_sg.custom.row_law import row_law_of
 from skbayes_sg.exceptions import (
     LongRunWarning,
     MultimodalPosteriorWarning,
+    PriorConflictWarning,
     SamplerConvergenceWarning,
 )
 from skbayes_sg.gradients import SVRG
@@ -411,3 +412,21 @@ def test_a_support_that_depends_on_the_parameter_is_told():
         model.fit(y[:, None])
     assert model.posterior_["a"].min() >= y.max()
     assert model.thin_ == 1
+
+
+def away(theta, row):
+    return -0.005 * (row[0] - theta[0]) ** 2
+
+
+@pytest.mark.parametrize("prior", ["normal", ("normal", 1), Normal(scale=1.0)])
+@pytest.mark.parametrize("size", [1.0, 30.0])
+def test_priors_without_a_unit_that_hold_a_parameter_back_are_told(prior, size):
+    rows = size * (2.0 + np.random.default_rng(0).normal(size=(20, 1)))
+    model = CustomDensity(away, {"m": prior}, n_draws=200, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PriorConflictWarning)
+        model.fit(rows)
+    told = [w for w in caught if w.category is PriorConflictWarning]
+    assert bool(told) == (size > 1.0 and not isinstance(prior, Normal))
+    if told:
+        assert "Normal(scale=...)" in str(told[0].message)
