@@ -287,6 +287,8 @@ COUNTS = {
 
 def _of_numbers(final, X, y, more, n_draws, seed):
     """(observed y, iterator over replications, (mean, std), statistics) for a regressor."""
+    y = np.asarray(y, dtype=np.float64)
+    assert_all_finite(y, input_name="y")  # objects may be NaN as numbers alone
     mean, std = final.predict(X, return_std=True, **more)
     # Predictions with heavy tails have no standard deviation: it is that of the normal law with
     # their quartiles.

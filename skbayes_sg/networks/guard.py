@@ -19,6 +19,7 @@ import numpy as np
 
 from .._base.interrupts import without_interrupts
 from .._base.threads import raise_if_stopped
+from ..exceptions import SamplerDivergedError
 from .baoab import (
     DELTA,
     ERRORS,
@@ -44,6 +45,7 @@ ADAPTING_STEPS = 375  # first steps of each part of the warm-up, which adapt δ
 # Steps between redraws of the scales of the prior, and between copies of the state.
 REDRAW_EVERY, COPY_EVERY = 10, 50
 SHRINK = 0.9  # factor of δ at each return to the copy
+MOST_REFUSED = 500  # returns in succession, after which no step helps
 
 
 @dataclass
@@ -147,7 +149,7 @@ class GuardedBAOAB:
 
     def run(self, problem, chain, n_steps):
         """Take `n_steps` steps, not counting those that are refused."""
-        memory, pieces = chain.memory, pieces_of(problem.model)
+        memory, pieces, refused = chain.memory, pieces_of(problem.model), 0
         while n_steps > 0:
             raise_if_stopped()
             n = min(n_steps, REDRAW_EVERY - memory.taken % REDRAW_EVERY)
@@ -160,6 +162,12 @@ class GuardedBAOAB:
             memory.taken += good
             memory.counted += good
             n_steps -= good
+            refused = refused + 1 if good < n else 0
+            if refused > MOST_REFUSED:
+                raise SamplerDivergedError(
+                    f"chain {chain.number} cannot move: its loss is {memory.numbers[LOSS_HERE]:.3g}"
+                    ", and no step is small enough to conserve the energy. Standardise X."
+                )
             if good < n:
                 _go_back(chain)
                 rescale(chain)

@@ -14,7 +14,7 @@ from skbayes_sg.exceptions import SamplerDivergedError
 from skbayes_sg.gradients import SVRG, Minibatch
 from skbayes_sg.kernels.layout import UPDATE, frozen
 from skbayes_sg.models import LinearKnownNoise
-from skbayes_sg.networks import curvature, minibatches, prior_scales
+from skbayes_sg.networks import curvature, guard, minibatches, prior_scales
 from skbayes_sg.networks.architecture import make_network, n_weights
 from skbayes_sg.networks.baoab import DELTA, ERRORS, FRICTION, N_NUMBERS, RATE, advance, evaluate
 from skbayes_sg.networks.chain import new_chain
@@ -532,3 +532,11 @@ def test_a_diverging_chain_is_an_error_and_a_guarded_one_goes_back():
     assert out.n_returns > 10
     assert out.step < 5.0
     assert np.isfinite(out.draws).all()
+
+
+def test_a_guarded_chain_of_which_no_step_is_accepted_is_an_error(monkeypatch):
+    monkeypatch.setattr(guard, "advance", lambda *_: 0)
+    problem, *_ = one_unit()
+    request = SimpleNamespace(seed=0, n_chains=1, n_draws=5, n_jobs=None, max_doublings=0)
+    with pytest.raises(SamplerDivergedError, match="chain 0 cannot move"):
+        sample(problem, GuardedBAOAB(0.1, 0, 3), request, lambda eta: eta[..., 0], lambda *_: False)
