@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..exceptions import InvalidParameterError
 from . import memmap, streams
+from .tables import decoded, reject_dates
 from .threads import one_blas_thread
 
 __all__ = ["Parameters", "check_count", "check_data", "check_probabilities", "check_weights"]
@@ -23,7 +24,6 @@ __all__ += [
     "drop_unweighted",
     "is_real",
     "is_whole",
-    "reject_dates",
     "reject_masked",
 ]
 __all__ += ["central", "check_exposure", "check_total", "warn_without_exposure", "widen_small"]
@@ -312,7 +312,6 @@ def central(name, value):
 
 _NO_Y = "no y"  # default of y in `check_data`: X is checked alone
 LARGEST = 1e60  # largest value, and inverse of the smallest: fourth powers must be finite floats
-DATES = "date", "timedelta", "duration", "period"  # beginnings of types: NumPy, pandas, Polars
 EXPOSED = 1e30  # largest exposure, and the inverse of the smallest
 
 # Largest sum of weights or of counts: in double precision, the log-likelihood is then exact to
@@ -329,6 +328,7 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
     reject_masked(X=X, y=y)
     _reject_repeated_names(X)
     reject_dates(X=X, **({"y": y} if y_numeric else {}))
+    X, y = decoded(X), decoded(y)
     if sparse.issparse(X):
         _check_indices(X)
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
@@ -339,7 +339,9 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
             X = validate_data(estimator, X, **options)
         else:
             X, y = validate_data(estimator, X, y, y_numeric=y_numeric, **options)
-    except ValueError as error:
+            if y_numeric:  # scikit-learn looks for NaN before it converts objects
+                assert_all_finite(y, estimator_name=type(estimator).__name__, input_name="y")
+    except (TypeError, ValueError) as error:
         _name_text(estimator, X, error)
         raise
     if sparse.issparse(X):
@@ -366,7 +368,8 @@ def _name_text(estimator, X, error):
 
     Nothing happens if `error` is not about such columns, or X has no columns with names.
     """
-    if not any(said in str(error) for said in ("could not convert string", "Cannot cast")):
+    known = "could not convert string", "Cannot cast", "float() argument must be"
+    if not any(said in str(error) for said in known):
         return
     for name in getattr(X, "columns", ()):
         try:
@@ -392,20 +395,6 @@ def widen_small(X):
     if 8 * X.shape[0] * X.shape[1] > SMALL:
         return X
     return (X.toarray() if sparse.issparse(X) else X).astype(np.float64, copy=False)
-
-
-def reject_dates(**data):
-    """Raise `ValueError` for dates, which NumPy would silently convert to numbers."""
-    for name, values in data.items():
-        # A data frame has several types, which are in `dtypes`.
-        dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))
-        several = np.iterable(dtypes) and not isinstance(dtypes, (str, np.dtype))
-        for dtype in dtypes if several else [dtypes]:
-            if str(dtype).lower().startswith(DATES):
-                raise ValueError(
-                    f"{name} contains dates or durations ({dtype}). Convert them to numbers in "
-                    "some unit."
-                )
 
 
 def _check_indices(X):
@@ -464,7 +453,8 @@ def check_size(estimator, name, size):
 def check_weights(sample_weight, X):
     """Return the weights of the rows as floats: nonnegative, not all zero, and not too heavy.
 
-    Without weights all rows have weight 1. `check_total` says which sum is too large.
+    Without weights all rows have weight 1. `check_total` says which sum is too large, and there is
+    a `UserWarning` if the sum is that of probabilities.
     """
     reject_masked(sample_weight=sample_weight)
     reject_dates(sample_weight=sample_weight)
@@ -472,6 +462,14 @@ def check_weights(sample_weight, X):
     if not weight.any():  # scikit-learn < 1.9 accepts weights that are all zero
         raise ValueError("Sample weights must contain at least one non-zero number.")
     check_total("The weights of the rows", weight)
+    if sample_weight is not None and np.count_nonzero(weight) > 2 and np.isclose(weight.sum(), 1.0):
+        warnings.warn(
+            f"The weights of the {len(weight)} rows add up to 1: together the rows count as a "
+            "single one, and the posterior is that of one row. If the weights only say how rows "
+            "compare, multiply them by the number of rows.",
+            UserWarning,
+            stacklevel=2,
+        )
     return weight
 
 

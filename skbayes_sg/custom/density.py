@@ -392,7 +392,8 @@ class CustomDensity(DensityEstimator):
             fitted = {"posterior_": posterior, "derivatives_": law.derivatives, **pieces}
             self.__dict__.update(fitted)
             _warn_untrustworthy(posterior)
-            warn_of_unit_scales(posterior, {name: self._prior_of(name) for name in self.parameters})
+            names = [name for name, *_ in self._variables()]
+            warn_of_unit_scales(posterior, {name: self._prior_of(name) for name in names})
             progress.finish(fitted)
         return self
 

@@ -45,9 +45,9 @@ def warn_of_half_normals(posterior, prior, extras):
 def warn_of_unit_scales(posterior, priors):
     """`PriorConflictWarning` for parameters that a prior given as a string holds back.
 
-    Such a prior, N(0, 1) or half-normal, knows nothing of the parameter's unit. It pulls a posterior
-    mean m with standard deviation s by about m s standard deviations. `priors` are strings or
-    objects by the name of the parameter.
+    Such a prior, N(0, 1) or half-normal, knows nothing of the parameter's unit. It pulls a
+    posterior mean m with standard deviation s by about m s standard deviations. `priors` are
+    strings or objects by the name of the parameter.
     """
     for name, prior in priors.items():
         if not isinstance(prior, str):

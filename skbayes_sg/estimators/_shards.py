@@ -266,8 +266,9 @@ class ShardSummary:
             missing = np.setdiff1d(classes, one["classes"])
             if len(missing):
                 raise ValueError(
-                    f"shard {s} of {len(self.found)} has no row of class {missing[0]!r}. Shuffle "
-                    "the rows over the shards, or use fewer and larger ones."
+                    f"shard {s} of {len(self.found)} has no row of class "
+                    f"{missing.tolist()[0]!r}. Shuffle the rows over the shards, or use fewer and "
+                    "larger ones."
                 )
             totals[np.searchsorted(classes, one["classes"])] += one["class_totals"]
         return classes, totals

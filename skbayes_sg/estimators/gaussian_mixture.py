@@ -437,8 +437,8 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         -------
         ndarray of shape (n_rows,)
             Logarithms of densities that are averaged over at most 400 draws, evenly spaced: where
-            ten rows or fewer were fitted, the logarithm is off by up to 0.2, and by more far from all
-            rows. `posterior_` has all draws.
+            ten rows or fewer were fitted, the logarithm is off by up to 0.2, and by more far from
+            all rows. `posterior_` has all draws.
         """
         draws, weights = self._chosen_draws()
         shift = np.log(self._units[1]).sum()

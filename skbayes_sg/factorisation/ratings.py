@@ -3,10 +3,12 @@
 import warnings
 
 import numpy as np
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from .._base.categories import encode_table, first_duplicate, has_another_type, learn_table
-from .._base.validation import reject_dates, reject_masked
+from .._base.tables import decoded, reject_dates
+from .._base.validation import reject_masked
 
 __all__ = ["check_categories", "check_ratings", "encode_rows", "learn_ratings", "reject_duplicates"]
 
@@ -37,6 +39,7 @@ def _joined(X):
 def check_categories(estimator, X):
     """Return X as an array of categories of any type, for predictions of a fitted estimator."""
     reject_masked(X=X)
+    X = decoded(X)
     _reject_missing(X)
     X = validate_data(estimator, _joined(X), dtype=None, reset=False)
     _reject_missing(X)
@@ -49,8 +52,10 @@ def check_ratings(estimator, X, y):
         validate_data(estimator, X, y)  # raises scikit-learn's message
     reject_masked(X=X, y=y)
     reject_dates(y=y)
+    X, y = decoded(X), decoded(y)
     _reject_missing(X)
     X, y = validate_data(estimator, _joined(X), y, dtype=None, y_numeric=True)
+    assert_all_finite(y, estimator_name=type(estimator).__name__, input_name="y")
     _reject_missing(X)
     return X, np.asarray(y, dtype=np.float64)
 

@@ -9,6 +9,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_features
 
 from .._base.categories import UNSEEN, encode, has_another_type, learn
+from .._base.tables import decoded, is_arrow
 from .._base.validation import is_whole, reject_masked
 
 __all__ = ["GroupColumns", "Levels"]
@@ -106,6 +107,8 @@ class GroupColumns:
         known = f"positions 0 to {self._n_columns - 1}"
         if self._columns is not None:
             known = f"columns {', '.join(map(repr, self._columns[:20]))}"
+            if is_whole(column):
+                known += "; an integer is a position"
         raise ValueError(f"{parameter} names the column {column!r}, and X has the {known}.")
 
     def _name(self, place):
@@ -173,7 +176,7 @@ def as_table(X):
     if hasattr(X, "columns") or hasattr(X, "dtype"):
         if np.ndim(X) != 2:
             raise ValueError(f"X must have two dimensions, got {np.ndim(X)}.")
-        return X
+        return decoded(X)
     table = np.array(X, dtype=object)
     if table.ndim != 2:
         raise ValueError(f"X must be a table with two dimensions, got {table.ndim}.")
@@ -182,12 +185,16 @@ def as_table(X):
 
 def _names_of(X):
     """Names of the columns of a data frame; None for an array."""
+    if is_arrow(X):  # its `columns` are values
+        return list(X.schema.names)
     return list(X.columns) if hasattr(X, "columns") else None
 
 
 def _values_of(column):
     """The values of a column of a data frame or an array."""
     values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    if values.size != len(column):
+        raise ValueError(f"A column of group_effects has several numbers in a row: {column!r}.")
     return values.ravel()
 
 

@@ -28,7 +28,12 @@ def to_arviz(posterior, groups=None):
     if posterior.weights is not None:
         weight = np.broadcast_to(posterior.weights, posterior.flat.shape[:2])
         found["sample_stats"] = {"weight": np.array(weight)}
-    coords, dims = _coordinates(posterior)
+    coords, dims = _of_coefficients(posterior)
+    for name, shape in posterior.shapes.items():
+        own = [label for label in posterior.labels if label.startswith(f"{name}[")]
+        if name not in dims and len(shape) == 1 and len(own) == shape[0]:
+            coords[f"{name}_dim"] = [label[len(name) + 1 : -1] for label in own]
+            dims[name] = [f"{name}_dim"]
     for group in (groups or {}).values():
         dims |= {name: [ROWS] for name in group}
     return _converted(found | (groups or {}), coords, dims)
@@ -57,7 +62,7 @@ def _is_old_arviz():
         return False
 
 
-def _coordinates(posterior):
+def _of_coefficients(posterior):
     """Coordinates and dimensions of coefficients and intercepts, as far as the labels tell them.
 
     The first dict has the names along each axis, and the second the axes of each variable.

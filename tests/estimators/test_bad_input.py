@@ -32,6 +32,8 @@ from skbayes_sg import (
     BayesianGaussianMixture,
     BayesianICA,
     BayesianLinearRegression,
+    BayesianMLPRegressor,
+    BayesianNegativeBinomialRegressor,
     BayesianPMF,
     BayesianPoissonRegressor,
     BayesianRobustRegression,
@@ -44,6 +46,8 @@ from skbayes_sg.exceptions import (
     SamplerDivergedError,
     StepSizeWarning,
 )
+from skbayes_sg.metrics import posterior_predictive_check
+from skbayes_sg.model_selection import loo
 from skbayes_sg.priors import Flat, Laplace, Normal, StudentT
 
 pytestmark = pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
@@ -147,6 +151,37 @@ def test_dates_in_place_of_numbers(form):
         BayesianPMF().fit(np.arange(120).reshape(60, 2), form)
     with pytest.raises(ValueError, match=r"^sample_weight contains dates or durations"):
         quick().fit(X, y, sample_weight=form)
+
+
+MISSING = np.array([None, *y[1:].astype(float)], dtype=object)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BayesianLinearRegression(),
+        BayesianLinearRegression(prior="laplace"),
+        BayesianRobustRegression(),
+        BayesianPoissonRegressor(),
+        BayesianNegativeBinomialRegressor(),
+        BayesianMLPRegressor(),
+    ],
+    ids=repr,
+)
+def test_a_missing_response_among_objects(estimator):
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        estimator.fit(X, MISSING)
+
+
+def test_a_missing_response_among_objects_in_evaluations():
+    model = BayesianLinearRegression(n_draws=50, random_state=0).fit(X, y)
+    for evaluation in (loo, posterior_predictive_check):
+        with pytest.raises(ValueError, match="Input y contains NaN"):
+            evaluation(model, X, MISSING)
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        model.predict_log_density(X, MISSING)
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        BayesianPMF().fit(np.arange(120).reshape(60, 2), MISSING)
 
 
 def test_dates_are_classes():
