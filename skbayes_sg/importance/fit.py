@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from ..kernels import many_draws
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, frozen
@@ -29,6 +29,8 @@ __all__ = ["Proposal", "fit_proposal"]
 TAIL = 0.5  # largest sum of the scores of the rows that are not hard
 MOST_HARD = 20_000  # largest number of hard rows
 MOST_WARPED = 300  # with more parameters, finding directions takes longer than it gains
+MOST_OF_LEVELS = 1000  # the same where most columns are levels
+SEEN_ROWS = 1000  # first rows, which tell whether columns are levels
 SURE = 0.2  # standard deviation of a logarithm up to which the parameter is clear of zero
 ALL_IN_LOCKSTEP = 2_000  # with at most so many rows, chains in lockstep are exact in all
 LEAST_MORE = 2_000  # least number of exact rows where the hard rows are not enough
@@ -185,7 +187,7 @@ def fit_proposal(frame, local=False):
     left = 0.0 if local and few else TAIL  # in a heavy tail no row is quadratic
     hard = np.sort(chosen_rows(scores, left, MOST_HARD))
     drifts[hard] = 0.0
-    if frame.target.n_parameters > MOST_WARPED:
+    if frame.target.n_parameters > _most_warped(frame.target):
         none = unwarped(frame.target.n_parameters)
         return Proposal(frame, scores, drifts, hard, none)
     lines = _Lines(frame, hard, by_predictor[hard])
@@ -199,6 +201,20 @@ def fit_proposal(frame, local=False):
     kept = [a for a, spline in enumerate(splines) if spline is not None]
     warps = Warps(axes[kept], [splines[a] for a in kept])
     return Proposal(frame, scores, drifts, hard, warps, sections)
+
+
+def _most_warped(target):
+    """Up to how many parameters directions are warped: more, if most columns are levels.
+
+    Coefficients of levels with few rows are skewed one by one, so that each has a direction of its
+    own; in other tables of so many columns hardly any direction is far from normal.
+    """
+    if target.keeps_sparse:
+        return MOST_OF_LEVELS
+    X = target.X[:SEEN_ROWS]
+    X = X.toarray() if sparse.issparse(X) else X
+    takes_two_values = ((X.min(axis=0) == X) | (X.max(axis=0) == X)).all(axis=0)
+    return MOST_OF_LEVELS if np.mean(takes_two_values) > 0.5 else MOST_WARPED
 
 
 def _edges(frame):

@@ -17,6 +17,8 @@ LEFT = 0.05  # largest sd, in nats, of the log density that rows which are not e
 LEFT_FAR = 0.25  # largest error, in nats, of polynomials far from the centre
 LEAST_EFFECTIVE = 0.1  # least share of effective draws for draws to hold, or more to be proposed
 FEW_EFFECTIVE = 0.025  # share of effective draws from which they are better than long chains
+USUAL_SDS = 8.0  # U of n parameters is n/2 above its minimum, ± so many times √(n/2)
+MOST_HALVINGS = 10  # largest number of times that a starting point is moved half way to the centre
 ENOUGH = 0.3  # share of effective draws from which chains in lockstep need not be tried
 SLOW = 0.15  # share of effective draws of chains in lockstep below which they are thinned
 MOST_THIN = 8  # largest number of trajectories for each draw of chains in lockstep
@@ -114,13 +116,36 @@ def certified_draws(proposal, n_draws, rng, budget_of=lambda proposal: UNLIMITED
     cut = light and certificate.has_heavy_tail
     if independent.holds and independent.ess > ENOUGH * n_draws and not cut:
         return independent
-    chosen = resampled(rng, certified(log_weights[: len(psi)]).weights)
-    start = psi[chosen[rng.permutation(len(psi))][:N_CHAINS]]
+    start = _starts(proposal, psi, log_weights[: len(psi)], rng)
     del psi, phi  # as large as all draws that the chains will make
     found = _in_lockstep(proposal, start, n_draws, rng, budget_of)
     if cut and found is not None and found.holds:
         return found
     return max(filter(None, (independent, found)), key=lambda draws: (draws.holds, draws.ess))
+
+
+def _starts(proposal, psi, log_weights, rng):
+    """Where chains begin: at proposed draws that are chosen by their weights.
+
+    If a few draws have all of the weight, they are the least bad of draws that may all be far from
+    the posterior. Chains then begin at any draws; and wherever U is larger than in a posterior,
+    they begin nearer to the centre.
+    """
+    certificate = certified(log_weights)
+    if certificate.ess > N_CHAINS:
+        chosen = resampled(rng, certificate.weights)[rng.permutation(len(psi))]
+    else:
+        chosen = np.arange(len(psi))
+    start = psi[chosen[:N_CHAINS]]
+    half = 0.5 * proposal.n_parameters
+    for _ in range(MOST_HALVINGS):
+        with np.errstate(all="ignore"):
+            values = proposal.surrogate.values(proposal.warps.position(start)[0])
+        is_far = ~(values < half + USUAL_SDS * np.sqrt(half))
+        if not is_far.any():
+            break
+        start[is_far] *= 0.5
+    return start
 
 
 def _proposed(proposal, n, rng):

@@ -613,6 +613,29 @@ def test_more_draws_are_proposed_where_few_are_effective():
     assert np.abs(found.phi.std(axis=0) / right.phi.std(axis=0) - 1.0).max() < 0.1
 
 
+def test_chains_begin_where_the_posterior_is():
+    frame = posterior(Poisson(), n=40)
+    wide, rng = scaled(fit_proposal(frame), 40.0), np.random.default_rng(0)
+    psi, phi, log_q = sample._proposed(wide, 500, rng)
+    log_weights = -wide.exact.values(phi) - log_q
+    assert sample.certified(log_weights).ess < 5.0  # the best of draws that are all far away
+    start = sample._starts(wide, psi, log_weights, rng)
+    value = wide.exact.values(wide.warps.position(start)[0])
+    assert value.max() < 2.0 + 8.0 * np.sqrt(2.0)  # four parameters
+    assert len(np.unique(start, axis=0)) == len(start) == 64
+
+
+@pytest.mark.parametrize("levels", [True, False])
+def test_directions_of_many_columns_are_warped_if_these_are_levels(levels):
+    rng = np.random.default_rng(0)
+    n, d = 700, 350
+    X = np.eye(d)[rng.permutation(n) % d] if levels else rng.normal(size=(n, d))
+    prior = np.concatenate([Normal(scale=9.0)._table((d,)), Normal(scale=1.0)._table((1,))])
+    target = Target(X, rng.poisson(1.0, n).astype(float), np.ones(n), Poisson(), prior)
+    frame = frame_of(target, "hessian", True, rng)
+    assert bool(len(fit_proposal(frame).warps)) == levels
+
+
 def test_chains_in_lockstep_have_the_law_of_independent_draws():
     frame = posterior(Logistic(), n=40)
     proposal = fit_proposal(frame)

@@ -10,7 +10,7 @@ import numpy as np
 import probe
 import pytest
 from scenes import close, make_scene
-from scipy import stats
+from scipy import sparse, stats
 from scipy.special import softmax
 
 from skbayes_sg.engine import target as target_module
@@ -85,6 +85,15 @@ def test_derivatives_of_far_draws_are_finite_and_not_subnormal(dtype):
     found = derivatives_of_many(model, facts, np.zeros((1, 3)), moved)[..., 0]
     assert np.allclose(found, [[0.0, -1.0], [0.0, 0.0], [0.0, 1.0]], rtol=0.0, atol=1e-30)
     assert (np.abs(found[found != 0.0]) > TINY).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5])
+def test_sparse_designs_have_a_column_of_ones(share):
+    X = sparse.random_array((40, 30), density=share, format="csr", rng=0, dtype=np.float32)
+    found = target_module._with_ones(X)
+    assert found.dtype == np.float64
+    assert found.has_canonical_format
+    assert (found.toarray() == np.column_stack([X.toarray(), np.ones(40)])).all()
 
 
 # -- the posterior --------------------------------------------------------------------------------
