@@ -62,7 +62,7 @@ def _types_of(values):
 
 def _dates_in(values):
     """Return the type of the first date in a list or a row of objects, in a list; [] without."""
-    if not isinstance(values, (list, tuple)) and np.ndim(values) != 1:
+    if not isinstance(values, (list, tuple)) and getattr(values, "ndim", 0) != 1:
         return []
     try:
         entries = np.array(values, dtype=object).ravel().tolist()

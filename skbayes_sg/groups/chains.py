@@ -20,7 +20,7 @@ from ..diagnostics.verdict import ESS_SHARE, disagree, remedy_for_chains
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..posterior.moments import kept_draws
 from ..priors.columns import LOC
-from ..recipe.price import LONG_SECONDS, MUCH_MORE, seconds_of_steps, warn_if_long
+from ..recipe.price import LONG_SECONDS, MUCH_MORE, TOLD_SECONDS, seconds_of_steps, warn_if_long
 from .covariance import Covariance, n_scales
 from .problem import GroupOutcome
 
@@ -142,7 +142,7 @@ def run_chains(problem, request, sampler, watch=None):
 def tell_price(seconds, problem):
     """Issue a `LongRunWarning` if sampling will take long; return the seconds told, or zero."""
     what = f"Sampling {sum(problem.sizes)} group effects from {problem.target.n_rows} rows"
-    return warn_if_long(seconds, what, "Use n_jobs=-1, fewer chains, or fewer draws.")
+    return warn_if_long(seconds, what, "Use n_jobs=-1, fewer chains, or fewer draws.", TOLD_SECONDS)
 
 
 def _tell_again(seconds, told, problem):

@@ -187,7 +187,7 @@ def fit_proposal(frame, local=False):
     left = 0.0 if local and few else TAIL  # in a heavy tail no row is quadratic
     hard = np.sort(chosen_rows(scores, left, MOST_HARD))
     drifts[hard] = 0.0
-    if frame.target.n_parameters > _most_warped(frame.target):
+    if not _is_warped(frame.target):
         none = unwarped(frame.target.n_parameters)
         return Proposal(frame, scores, drifts, hard, none)
     lines = _Lines(frame, hard, by_predictor[hard])
@@ -203,18 +203,19 @@ def fit_proposal(frame, local=False):
     return Proposal(frame, scores, drifts, hard, warps, sections)
 
 
-def _most_warped(target):
-    """Up to how many parameters directions are warped: more, if most columns are levels.
+def _is_warped(target):
+    """Whether directions are warped: parameters are few, or most columns are levels.
 
     Coefficients of levels with few rows are skewed one by one, so that each has a direction of its
     own; in other tables of so many columns hardly any direction is far from normal.
     """
-    if target.keeps_sparse:
-        return MOST_OF_LEVELS
+    D = target.n_parameters
+    if D <= MOST_WARPED or D > MOST_OF_LEVELS or target.keeps_sparse:
+        return D <= MOST_OF_LEVELS
     X = target.X[:SEEN_ROWS]
     X = X.toarray() if sparse.issparse(X) else X
     takes_two_values = ((X.min(axis=0) == X) | (X.max(axis=0) == X)).all(axis=0)
-    return MOST_OF_LEVELS if np.mean(takes_two_values) > 0.5 else MOST_WARPED
+    return takes_two_values.mean() > 0.5
 
 
 def _edges(frame):

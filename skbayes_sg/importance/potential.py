@@ -69,7 +69,7 @@ class Potential:
         self.dtype = np.float32 if light and self.n_exact > MANY_ROWS else np.float64
         many = self.n_exact * K > MANY_ROWS
         self.dtype_of_gradients = np.float32 if light and many else np.float64
-        self.F_of_gradients = frame.F.astype(self.dtype_of_gradients)
+        self.F_of_gradients = frame.F.astype(self.dtype_of_gradients, copy=False)
         self.base = frozen(facts[:, FACT_PREDICTOR : FACT_PREDICTOR + K])
         self.along = []  # corrections along axes, (q, T, G) each
         self.at_centre = self._losses_at_centre() + self._prior(np.zeros((1, D)))[0]
