@@ -47,17 +47,19 @@ def _loss(facts, rows, start, stop, eta):
 
 
 @inlined
-def _raise_to(base, moved, top_out):
-    """Replace `top_out` by the elementwise maximum of it and η = base + moved."""
-    for k in range(moved.shape[0]):
-        top_out[k] = max(top_out[k], base[k] + moved[k])
+def _write_largest(base, moved, j, top_out):
+    """Write the largest predictor of each row at draw j, of η = base + moved[:, j]."""
+    top_out[:] = -np.inf
+    for c in range(moved.shape[0]):
+        for k in range(moved.shape[2]):
+            top_out[k] = max(top_out[k], base[c, k] + moved[c, j, k])
 
 
 @inlined
 def _add_exponentials(base, moved, top, total_out):
     """Add e^(η - top) to `total_out`, elementwise, with η = base + moved."""
     for k in range(moved.shape[0]):
-        total_out[k] += exp(max(base[k] + moved[k] - top[k], -HIGHEST))
+        total_out[k] += decay(base[k] + moved[k] - top[k])
 
 
 @inlined
@@ -77,7 +79,7 @@ def _replace_by_exponentials(base, top, moved, total_out):
 
 @inlined
 def _scale(factor, moved):
-    """Multiply `moved` by `factor`, elementwise, with zero for what becomes `TINY`."""
+    """Multiply `moved` by `factor`, elementwise, with zero for what is smaller than `TINY`."""
     for k in range(moved.shape[0]):
         term = factor[k] * moved[k]
         moved[k] = term if abs(term) > TINY else 0.0
@@ -89,9 +91,8 @@ def _add_losses(facts, base, moved, scratch, values_out):
     weight, y, top, total = facts[FACT_WEIGHT], facts[FACT_Y], scratch[0], scratch[1]
     K, n_draws, n = moved.shape
     for j in range(n_draws):
-        top[:], total[:] = -np.inf, 0.0
-        for c in range(K):
-            _raise_to(base[c], moved[c, j], top)
+        _write_largest(base, moved, j, top)
+        total[:] = 0.0
         for c in range(K):
             _add_exponentials(base[c], moved[c, j], top, total)
         _add_logs(total, top)
@@ -106,9 +107,8 @@ def _replace_by_derivatives(facts, base, moved, scratch):
     weight, y, top, total = facts[FACT_WEIGHT], facts[FACT_Y], scratch[0], scratch[1]
     K, n_draws, n = moved.shape
     for j in range(n_draws):
-        top[:], total[:] = -np.inf, 0.0
-        for c in range(K):
-            _raise_to(base[c], moved[c, j], top)
+        _write_largest(base, moved, j, top)
+        total[:] = 0.0
         for c in range(K):
             _replace_by_exponentials(base[c], top, moved[c, j], total)
         for k in range(n):

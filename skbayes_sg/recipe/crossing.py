@@ -77,9 +77,7 @@ def cross(of_mode, expected, shares):
     the modes' shares of the Laplace evidence, and `shares` those of the draws.
     """
     n = np.prod(of_mode.shape[:2])
-    is_missed = (shares == 0.0) | (
-        shares * n < np.minimum(FEW_DRAWS, FEW_OF_EXPECTED * expected * n)
-    )
+    is_missed = shares * n < np.minimum(FEW_DRAWS, FEW_OF_EXPECTED * expected * n)
     if (expected[is_missed] > MATTERS).any():
         return False
     visited = (shares > 0.0) & (shares < 1.0)
