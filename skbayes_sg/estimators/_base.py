@@ -242,7 +242,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
                 outcome, shards = sample_with_scales(target, scales, request, progress), []
                 return _counting_all_rows(outcome, X.shape[0]), shards, {}
-            outcome, shards, check = self._draw(target, request, S, combiner, unit, progress)
+            outcome, shards, check = self._draw(target, request, S, combiner, plan, unit, progress)
             if S == 1:
                 outcome = _counting_all_rows(outcome, X.shape[0])
             return outcome, shards, check
@@ -398,7 +398,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
         return expect(self, func, rtol, atol, (X, y, sample_weight), method)
 
-    def _draw(self, target, request, n_subposteriors, combiner, unit, progress):
+    def _draw(self, target, request, n_subposteriors, combiner, plan, unit, progress):
         """(outcome, outcomes of the subposteriors, check of their combination) of a target.
 
         The last two are empty without subposteriors. `unit` is the weight of the target's rows over
@@ -409,7 +409,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         strata = target.data.facts[:, FACT_Y] if is_classifier(self) else None
         sharded = Sharded(target, n_subposteriors, strata, request.seed, unit)
         outcomes = sample_shards(sharded, request, watched(progress, n_subposteriors))
-        outcome, check = combine_shards(outcomes, combiner, request.seed)
+        outcome, check = combine_shards(outcomes, combiner, request.seed, plan.contrasts)
         if outcome.draws.size * target.n_rows <= MOST_SCORED:
             outcome = _with_scores(outcome, target)
         return outcome, outcomes, check

@@ -18,7 +18,7 @@ from ..combine import Consensus
 from ..engine.target import Target
 from ..exceptions import SubposteriorWarning
 from ..models.extras import positive_extras, scores_of_positive
-from ..posterior.classes import common_shift, without_shift
+from ..posterior.classes import common_shift, differences, without_shift
 from ..priors import Flat
 from ..priors.table import powered
 from ..shards.local import LocalParts
@@ -109,6 +109,13 @@ class Plan:
     def identified(self, theta):
         """θ without the common shift of three or more classes, which the data do not determine."""
         return without_shift(theta, *self._of_classes) if self._has_shift else theta
+
+    def contrasts(self, theta):
+        """θ with the differences to the first class in the place of three or more classes."""
+        if not self._has_shift:
+            return theta
+        K, intercept = self._of_classes
+        return differences(theta, K, intercept, [(k, 0) for k in range(1, K)])
 
     def shift(self, theta):
         """The common shift of the coefficients of three or more classes; None for others."""
@@ -384,7 +391,7 @@ class FromShards:
             outcomes = parts.map(work, n_jobs=asked.n_jobs, watch=watched(progress, S))
             if S == 1:
                 return outcomes[0], [], {}
-            outcome, check = combine_shards(outcomes, combiner, asked.seed)
+            outcome, check = combine_shards(outcomes, combiner, asked.seed, plan.contrasts)
             return outcome, outcomes, check
 
         return self._conclude(draw, plan, prior, S, X=None, y=None)

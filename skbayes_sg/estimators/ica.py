@@ -1,10 +1,11 @@
 """Bayesian independent component analysis."""
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
@@ -200,7 +201,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         with all_or_nothing(self):
             X = dense_data(self, X)
             scale = float(Parameters(self).positive("prior_precision", ())) ** -0.5
-            centre, whitening, dewhitening = self._whitening(X)
+            centre, whitening, dewhitening, left_out = self._whitening(X)
             d = len(whitening)
             names = [f"whitened[{j}, {k}]" for j in range(d) for k in range(d)]
             request = self._request(len(X), names)
@@ -221,13 +222,14 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
             W = aligned(W, modes.frame.centre.theta.reshape(d, d))
             fitted = self._attributes(W, outcome, centre, whitening, dewhitening)
             self.__dict__.update(fitted)
+            self._left_out = left_out
             _warn_untrustworthy(fitted["posterior_"])
             _warn_of_light_tails((X - centre) @ fitted["components_"].T)
             progress.finish(fitted)
         return self
 
     def _whitening(self, X):
-        """The mean of the columns, the whitening matrix, and the matrix that undoes it.
+        """The mean of the columns, the whitening matrix, what undoes it, and the `_LeftOut`.
 
         `ValueError` for more components than the rank of the centred rows.
         """
@@ -247,11 +249,12 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
                 f"n_samples = {len(X)} and n_features = {X.shape[1]}): whitening cannot make more "
                 "components. Use n_components=None, which takes the rank."
             )
-        d = rank if asked is None else asked
+        d, sizes = rank if asked is None else asked, sizes / np.sqrt(len(X))
         signs = np.sign(directions[np.arange(d), np.abs(directions[:d]).argmax(axis=1)])
-        scales = signs * sizes[:d] / np.sqrt(len(X))
+        scales = signs * sizes[:d]
         back = (directions[:d].T * scales) * spread[:, None]
-        return centre, directions[:d] / scales[:, None] / spread, back
+        left_out = _LeftOut.of(sizes[:rank], directions[:rank], spread, d)
+        return centre, directions[:d] / scales[:, None] / spread, back, left_out
 
     def _attributes(self, W, outcome, centre, whitening, dewhitening):
         """Fitted attributes, by name, from aligned draws W (n, d, d) for whitened rows."""
@@ -307,9 +310,13 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         return np.asarray(X, dtype=np.float64) @ self.mixing_.T + self.mean_
 
     def score_samples(self, X: MatrixLike) -> np.ndarray:
-        """Log posterior predictive density of each row.
+        r"""Log posterior predictive density of each row.
 
-        With fewer components than columns, it is the log density of the whitened row.
+        With fewer components than the rank of the rows, what components leave out of standardised
+        columns has a normal density, with the same variance in all directions, as in
+        `sklearn.decomposition.PCA.score_samples`: densities of models with different numbers of
+        components can be compared. For rows of less than full rank it is the density in their
+        linear subspace, and what new rows have outside of it is ignored.
 
         Parameters
         ----------
@@ -321,18 +328,19 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
             Densities are averaged over at most 200 draws, evenly spaced.
         """
         check_is_fitted(self)
-        d, p = self.whitening_.shape
-        Z = (dense_data(self, X, reset=False) - self.mean_) @ self.whitening_.T
+        d = len(self.whitening_)
+        X = dense_data(self, X, reset=False) - self.mean_
+        Z = X @ self.whitening_.T
         flat = self._whitened.reshape(-1, d, d)
         chosen = np.unique(np.linspace(0, len(flat) - 1, min(len(flat), SCORED)).astype(int))
         weights = self.posterior_.weights
         if weights is not None:
             weights = np.tile(weights, self.posterior_.n_chains)[chosen]
-        jacobian = np.linalg.slogdet(self.whitening_)[1] if d == p else 0.0
-        return weighting.log_mean_exp(log_density(Z, flat[chosen]), weights, axis=0) + jacobian
+        whitened = weighting.log_mean_exp(log_density(Z, flat[chosen]), weights, axis=0)
+        return whitened + self._left_out.log_density(X, Z)
 
     def score(self, X: MatrixLike, y: Any = None) -> float:
-        """Mean log posterior predictive density of a row.
+        """Mean log posterior predictive density of a row: see `score_samples`.
 
         Parameters
         ----------
@@ -345,6 +353,42 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         float
         """
         return float(self.score_samples(X).mean())
+
+
+@dataclass(frozen=True)
+class _LeftOut:
+    """The normal law of what d components leave out of standardised rows, and the Jacobian.
+
+    With standardised columns u = x/spread and r principal directions v_j with standard deviations
+    s_j, the density of a row is that of its d whitened coordinates z_j = v_j·u/s_j, over Π_j s_j,
+    times that of the other r - d coordinates, N(0, variance), times the Jacobian of u.
+    """
+
+    spread: np.ndarray  # standard deviations of the columns
+    sizes: np.ndarray  # s_j of the components
+    variance: float  # mean s_j² of the other directions
+    n_others: int  # r - d
+    log_jacobian: float
+
+    @classmethod
+    def of(cls, sizes, directions, spread, d):
+        """The law for d of r directions (r, n_features), which have the standard deviations s_j."""
+        others = sizes[d:]
+        # Sorted rows and pivots keep the digits if the columns have very different units.
+        basis = (directions * spread)[:, np.argsort(-spread)].T
+        volume = np.log(np.abs(np.diag(linalg.qr(basis, mode="r", pivoting=True)[0]))).sum()
+        variance = float(np.square(others).mean()) if len(others) else 1.0
+        jacobian = -volume - np.log(sizes[:d]).sum()
+        return cls(spread, sizes[:d], variance, len(others), float(jacobian))
+
+    def log_density(self, X, Z):
+        """The log density of centred rows beyond that of their whitened coordinates Z."""
+        if self.n_others == 0:
+            return self.log_jacobian
+        square = np.square(X / self.spread).sum(axis=1) - np.square(Z * self.sizes).sum(axis=1)
+        normal = np.maximum(square, 0.0) / self.variance
+        normal += self.n_others * np.log(2.0 * np.pi * self.variance)
+        return self.log_jacobian - 0.5 * normal
 
 
 def _judged(components):

@@ -280,17 +280,19 @@ def equal_draws(outcome):
     return outcome.draws[:, weighting.representatives(outcome.weights, outcome.draws.shape[1])]
 
 
-def combine_shards(outcomes, combiner, seed):
+def combine_shards(outcomes, combiner, seed, contrasts=np.asarray):
     """Combine the outcomes of shards; return the outcome of all rows, and a dict of checks.
 
-    The dict holds what the combiner has measured, and what `agreement` predicts of its errors.
+    The dict holds what the combiner has measured, and what `agreement` predicts of its errors for
+    `contrasts` of θ. The common shift of three or more classes is as wide as its prior: beside it
+    errors of what the data determine would look small.
     """
     shards = np.stack([equal_draws(outcome) for outcome in outcomes])
     draws, found = combiner._combine(shards, streams.of_combination(seed))
     ess, _, rhat, _ = convergence.worst(draws)
     worst = _worst([outcome.diagnostics for outcome in outcomes])
     dependent = _warn_of_dependence(ess, rhat, draws.shape[0] * draws.shape[1], worst, combiner)
-    check, disagree = _check(shards, outcomes, combiner, found, dependent)
+    check, disagree = _check(contrasts(shards), outcomes, combiner, found, dependent)
     first, seconds = outcomes[0], sum((Counter(o.seconds) for o in outcomes), Counter())
     return Outcome(
         draws,

@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
+from scenes import close
+from scipy import stats
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -117,6 +119,37 @@ def test_a_fit_judges_the_parameters_that_check_judges():
     model = BayesianICA(**FEW).fit(sources(150))
     ess, _, rhat, _ = convergence.worst_of_chains(model.posterior_.flat)
     assert (model.diagnostics_["min_ess"], model.diagnostics_["max_rhat"]) == (ess, rhat)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_densities_of_fewer_components_are_those_of_rows(seed):
+    """They integrate to one, whatever the units, so that the number of components can be chosen."""
+    rng = np.random.default_rng(seed)
+    X = rng.laplace(size=(300, 3)) @ rng.normal(size=(3, 3)).T * [1.0, 20.0, 0.1]
+    scores = []
+    for unit in (1.0, 1e-3):
+        own = [BayesianICA(d, n_draws=20, random_state=0).fit(X * unit) for d in (1, 2, 3)]
+        scores.append([ica.score(X * unit) + 3.0 * np.log(unit) for ica in own])
+    assert np.argmax(scores[0]) == 2
+    close(scores[1], scores[0], 1e-3)
+    for ica in own[:2]:  # an estimate of the integral by draws of another law
+        C = np.cov(X.T) * unit**2
+        Z = stats.multivariate_t(X.mean(axis=0) * unit, C, df=3, seed=seed)
+        rows = Z.rvs(40_000)
+        ratio = np.exp(ica.score_samples(rows) - Z.logpdf(rows))
+        assert abs(ratio.mean() - 1.0) < 5.0 * ratio.std() / 200.0
+        assert ratio.std() < 5.0
+
+
+def test_densities_in_a_subspace():
+    """Rows of rank 2 in 3 columns: the density in coordinates of their plane."""
+    rng = np.random.default_rng(0)
+    S = rng.laplace(size=(300, 2))
+    B = np.linalg.qr(rng.normal(size=(3, 2)))[0]
+    one = BayesianICA(n_draws=20, random_state=0).fit(S)
+    plane, line = (BayesianICA(d, n_draws=20, random_state=0).fit(S @ B.T) for d in (2, 1))
+    assert abs(plane.score(S @ B.T) - one.score(S)) < 0.03
+    assert line.score(S @ B.T) < one.score(S)
 
 
 def test_rank_and_units():

@@ -410,6 +410,21 @@ def test_products_that_rest_on_few_draws_come_with_one_warning(combiner, ess):
     assert ess > 20.0 or "effective number of" in about[0]
 
 
+def test_shards_of_classes_are_judged_by_differences_of_classes():
+    """Beside their common shift, which only the prior determines, all errors would look small."""
+    rng = np.random.default_rng(5)
+    Z = rng.normal(size=(900, 2))
+    eta = np.c_[np.zeros(900), Z[:, 0], Z[:, 1] - 3.0]
+    labels = (eta + rng.gumbel(size=(900, 3))).argmax(axis=1)  # the last class is rare
+    model = BayesianLogisticRegression(n_draws=500, n_subposteriors=3, random_state=0)
+    with pytest.warns(SubposteriorWarning, match="a posterior mean is off by"):
+        model.fit(Z, labels)
+    own = [shard.contrast(reference=0).flat.reshape(-1, 6) for shard in model.subposteriors_]
+    expected = combine.agreement(own)
+    for key in ("distance", "distance_p", "skewness", "variance_shift", "mean_shift"):
+        close(model.combine_check_[key], expected[key], 1e-8)
+
+
 @pytest.mark.slow
 def test_shards_that_are_too_small_to_be_averaged_come_with_a_warning():
     Z, labels = binary(400, 2, seed=1)
