@@ -15,7 +15,7 @@ import numpy as np
 
 from .._base import streams
 from ..schedules import Constant
-from .collapsed_gibbs import word_topics
+from .collapsed_gibbs import DirichletPrior, word_topics
 from .corpus import Corpus, as_tokens, joined
 from .gibbs_chains import DrawPlan, TopicDraws, dirichlet, run_chains
 from .outcome import outcome_of, probe_of
@@ -40,14 +40,15 @@ class Stream:
     n_seen: int = 0
     n_steps: int = 0
     n_calls: int = 0
+    prior: DirichletPrior | None = None  # under which tokens have got their topics
 
     @classmethod
-    def empty(cls, seed, n_chains, n_words, n_topics):
+    def empty(cls, seed, n_chains, n_words, prior):
         """Return a stream without documents."""
-        nothing = np.zeros((n_chains, n_words, n_topics))
+        nothing = np.zeros((n_chains, n_words, len(prior.alpha)))
         none = np.zeros(0)
         buffer = Corpus(np.zeros(1, np.int64), none.astype(np.int32), none, n_words)
-        return cls(seed, nothing, nothing, buffer)
+        return cls(seed, nothing, nothing, buffer, prior=prior)
 
 
 def check_stream(request, stream=None):
@@ -63,8 +64,12 @@ def check_stream(request, stream=None):
     if stream is None:
         return
     C, _, K = stream.counts.shape
-    numbers = ("n_chains", C, request.n_chains), ("n_components", K, len(request.prior.alpha))
-    for name, before, now in numbers:
+    now, past = request.prior, stream.prior
+    given = [("n_chains", C, request.n_chains), ("n_components", K, len(now.alpha))]
+    if past is not None and len(now.alpha) == K:
+        given += [("topic_word_prior", past.beta, now.beta)]
+        given += [("doc_topic_prior", _told(past.alpha), _told(now.alpha))]
+    for name, before, now in given:
         if now != before:
             raise ValueError(
                 f"{name} was {before} at the first call of partial_fit and is {now} now. Set it "
@@ -72,11 +77,15 @@ def check_stream(request, stream=None):
             )
 
 
+def _told(alpha):
+    """The numbers of a prior: one if all are equal."""
+    return alpha.tolist() if np.ptp(alpha) > 0.0 else float(alpha[0])
+
+
 def absorb(stream, corpus, request):
     """Return the stream after more documents; `stream` is None before the first ones."""
     if stream is None:
-        shape = request.n_chains, corpus.n_words, len(request.prior.alpha)
-        stream = Stream.empty(request.seed, *shape)
+        stream = Stream.empty(request.seed, request.n_chains, corpus.n_words, request.prior)
     stream = replace(stream, n_calls=stream.n_calls + 1)
     first = 0
     if stream.buffer is not None:

@@ -545,6 +545,10 @@ def test_what_streams_refuse():
         ValueError, match="n_components was 4 at the first call of partial_fit and is 5 now"
     ):
         clone_with_stream(model, n_components=5).partial_fit(X)
+    for name, before, now in (("doc_topic_prior", 0.1, 5.0), ("topic_word_prior", 0.05, 0.2)):
+        changed = clone_with_stream(model, **{name: now})
+        with pytest.raises(ValueError, match=f"{name} was {before} at the first call .* is {now} "):
+            changed.partial_fit(X)
     with pytest.raises(ValueError, match="X has 59 features, but BayesianLDA is expecting 60"):
         model.partial_fit(X[:, 1:])
     for given in ({"sampler": "gibbs"}, {"gradient": "minibatch"}, {"thin": 3}, {"n_warmup": 3}):
