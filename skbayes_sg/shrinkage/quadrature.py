@@ -120,7 +120,7 @@ class TwoLaws:
 
     def _tabulate(self):
         """Tabulate the law of log λ between its ends, and that of log σ given each log λ."""
-        middle = -np.log(max(float(self.S[0]), np.finfo(float).tiny))
+        middle = -np.log(self.S[0]) if self.S[0] > 0.0 else 0.0  # of columns that are all zero
         places = np.linspace(middle - FARTHEST, middle + FARTHEST, COARSE)
         for n in (COARSE, PLACES):
             inside = np.flatnonzero(self._laws(places)[2] > -DEPTH)

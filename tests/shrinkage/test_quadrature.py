@@ -109,3 +109,16 @@ def test_more_columns_than_rows_and_no_effect():
     assert found.draws.shape == (2, 500, 43)
     assert np.isfinite(found.draws).all()
     assert np.quantile(tau, 0.05) < 0.05 < np.quantile(tau, 0.95) < 1.0
+
+
+@pytest.mark.parametrize("noise", [1.0, 1e-5])
+def test_columns_without_a_trace_keep_their_prior(noise):
+    scales = Normal(scale=HalfNormal(3.0))._learned((2,), Units())
+    tables = [scales.rows(), Flat()._table((1,)), HalfNormal(2.0 * noise)._table((1,))]
+    y = noise * np.random.default_rng(0).normal(size=50)
+    zeros = np.zeros((50, 2))
+    target = Target(zeros, y, np.ones(50), Linear(), np.concatenate(tables), intercept=True)
+    found = run_quadrature(target, scales, Request(n_draws=1000, n_chains=4))
+    beta, tau = found.draws[..., :2].ravel(), np.exp(found.draws[..., -1]).ravel()
+    assert stats.kstest(tau, stats.halfnorm(scale=3.0).cdf).pvalue > 1e-4
+    assert abs(beta.std() / 3.0 - 1.0) < 0.1
