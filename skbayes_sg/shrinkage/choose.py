@@ -25,7 +25,7 @@ from ..exceptions import SamplerConvergenceWarning
 from ..geometry.modes import find_modes
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..importance.certificate import LARGEST_K
-from ..importance.lockstep import Budget
+from ..importance.lockstep import N_CHAINS, Budget
 from ..importance.sample import certified_draws
 from ..models import Linear
 from ..priors import HalfCauchy, HalfStudentT, Normal
@@ -48,6 +48,7 @@ __all__ = ["sample_with_scales"]
 
 CENTRES = 3  # most centres around which draws are tried
 MOST_SECONDS = 20.0  # predicted seconds that chains in lockstep may take around each centre
+OF_STEP = 1.5e-3  # seconds of a step of all chains, beside those of rows and matrices
 OF_PATH = 1.2e-9  # seconds of a gradient along a path of modes, for a number in a matrix of it
 # Coefficients follow a large scale if the mean square of coefficient over scale is more than this;
 # it is 1 under the prior.
@@ -131,7 +132,7 @@ def _run_independent(target, scales, request, watch):
     path = has_path(target, scales)
     with request.timed("centre"):
         s, theta = reference_of(target, scales, rng, refined=not path)
-    n = request.n_chains * request.n_draws
+    n, n_before = request.n_chains * request.n_draws, 0
     for _ in range(1 if path else CENTRES):
         with request.timed("centre"):
             find = along_modes if path else frame_and_collapse
@@ -141,19 +142,23 @@ def _run_independent(target, scales, request, watch):
             s = collapse.log_scales
             proposal = ScaledProposal(frame, collapse, s, width_of_scales(collapse, s))
         with request.timed("weighing"):
-            budget_of = partial(_budget, target, scales)
+            budget_of = partial(_budget, target, scales, n_before)
             found = certified_draws(proposal, n, draws_rng, budget_of, light=True)
         if found.holds:
             break
+        n_before += found.chains.get("n_gradients", 0)
         s, theta = found.phi[:, target.n_parameters :].mean(axis=0), frame.centre.theta
     else:
         _warn_of_weights(found, target, scales)
     return warned_of_chains(_outcome(proposal, found, request, watch), request)
 
 
-def _budget(target, scales, proposal):
-    """The `Budget` of chains in lockstep: as many gradients as take `MOST_SECONDS`."""
-    one = seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
+def _budget(target, scales, n_before, proposal):
+    """The `Budget` of chains in lockstep: as many gradients as take `MOST_SECONDS`.
+
+    What is told includes the gradients that have been taken around other centres before.
+    """
+    one = seconds_of_rows(target, max(proposal.surrogate.n_exact, 1)) + OF_STEP / N_CHAINS
     one += (scales.n_scales > 1) * 3e-9 * target.n_parameters**3
     told = one + has_path(target, scales) * OF_PATH * target.n_parameters**2
 
@@ -162,7 +167,7 @@ def _budget(target, scales, proposal):
             "Use a prior of the scales with less mass far from what the data say, fewer scales "
         )
         remedy += "or columns, or a fixed scale."
-        warn_of_lockstep(n_gradients * told, target.n_parameters + scales.n_scales, remedy)
+        warn_of_lockstep((n_before + n_gradients) * told, target.n_parameters + scales.n_scales, remedy)
 
     return Budget(MOST_SECONDS / one, tell)
 
