@@ -345,9 +345,11 @@ class Posterior:
         self.require_draws()
         if self.scores is None:
             raise ValueError(
-                "This posterior has no scores. Fits keep them for up to 2000 parameters, but not "
-                "where draws have a closed form (sampler 'exact'), with group effects, or with "
-                "scales that are learned. Without these two, skbayes_sg.inspection.full_scores "
+                "This posterior has no scores. Mixtures, independent components, topics, ratings "
+                "and networks never have them. Regressors and classifiers with linear predictors "
+                "keep them for up to 2000 parameters, but not where draws have a closed form "
+                "(sampler 'exact'), with group effects, or with scales that are learned. Without "
+                "these two, skbayes_sg.inspection.full_scores "
                 "computes them from the data; with them, compare fits by "
                 "skbayes_sg.metrics.neg_log_predictive_density_scorer."
             )
