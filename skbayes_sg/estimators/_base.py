@@ -178,7 +178,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     def _target(self, X, y, weight, plan, n_jobs=None, merges=lambda target: False):
         """The `Target` of rows that `_read` returned, with the prior.
 
-        Equal rows are merged if ``merges(target)`` is true.
+        Equal rows are merged if ``merges(target)`` is true. Rows of zeros with few exceptions are
+        sparse, whatever the layout of X.
         """
         flat = Flat()._table((len(plan.labels),))
         target = Target(
@@ -186,7 +187,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         )
         if merges(target):
             target = target.merged()
-        return target.with_prior(self._prior_of(target, plan.coef_shape, plan.extras))
+        prior = self._prior_of(target, plan.coef_shape, plan.extras)
+        return target.compacted().with_prior(prior)
 
     def _posterior_of(self, *rows, n_jobs=None):
         """The `Plan` of the fit, and the `Target` of rows that need not be those of the fit.

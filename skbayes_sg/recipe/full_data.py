@@ -146,11 +146,11 @@ def _tell_price(seconds, target, dynamics):
 
 def _remedy(target):
     """Advice that makes chains on all rows faster, as far as the model accepts it."""
-    K, d, is_sparse = target.model.n_linear, target.n_features, sparse.issparse(target.X)
+    K, d = target.model.n_linear, target.n_features
     said = "Make fewer draws (n_draws)"
     if K == 0:
         return f"{said}."
-    if K == 1 and not is_sparse:
+    if K == 1 and (not sparse.issparse(target.X) or _is_of_levels(target.X)):
         said += ", merge rare levels or name their column in group_effects"
     elif d > MANY_COLUMNS:
         said += ", select columns or combine them (sklearn.feature_selection, TruncatedSVD)"
@@ -159,6 +159,11 @@ def _remedy(target):
     if learns and d > WIDE * target.n_rows:
         said += ": one whose scale is learned, prior=Normal(scale=HalfCauchy(1.0))"
     return f"{said}."
+
+
+def _is_of_levels(X):
+    """Whether all stored numbers of sparse rows are the same, as those of one-hot columns are."""
+    return X.nnz > 0 and bool((X.data == X.data[0]).all())
 
 
 def _tell_again(seconds, told, target, dynamics, least=0.0):

@@ -180,15 +180,18 @@ def _is_contradicted(outcome):
 def _budget(request, proposal):
     """The `Budget` of chains in lockstep: `MOST_SECONDS`, and no more than chains on all rows cost.
 
+    The warps count for what is told but not for the limit: where there are many, chains on all rows
+    need shorter steps than their price allows for.
     There is no limit if importance sampling was asked for, and nothing if Gibbs sampling is quick.
     """
     target = proposal.frame.target
-    one = seconds_of_rows(target, max(proposal.surrogate.n_exact, 1))
+    n_exact = max(proposal.surrogate.n_exact, 1)
+    one, told = (seconds_of_rows(target, n_exact, n) for n in (0, len(proposal.warps)))
     chains = seconds_of_chains(target, request)
 
     def tell(n_gradients):
         remedy = "Use fewer columns, a prior that is less wide, or make fewer draws (n_draws)."
-        warn_of_lockstep(n_gradients * one, target.n_parameters, remedy)
+        warn_of_lockstep(n_gradients * told, target.n_parameters, remedy)
 
     if isinstance(request.sampler, Importance):
         return Budget(tell=tell)

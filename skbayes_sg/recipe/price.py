@@ -80,11 +80,15 @@ def seconds_of_chains(target, request):
     return seconds_of_steps(target, LEAPFROGS * trajectories, target.n_rows)
 
 
-def seconds_of_rows(target, n_rows):
-    """Predicted seconds of a gradient at one of many draws, if it takes `n_rows` rows."""
+def seconds_of_rows(target, n_rows, n_warped=0):
+    """Predicted seconds of a gradient at one of many draws, if it takes `n_rows` rows.
+
+    `n_warped` is the number of directions of a warp through which it is taken.
+    """
     columns = _of_columns(target, 0.08, 1.2)
     row = target.model.n_predictors * (20 * target.model.cost_of_many + columns)
-    return (n_rows * row + 0.2 * _of_coordinates(target)) * 1e-9
+    warps = n_warped * (120.0 + 0.3 * target.n_parameters)
+    return (n_rows * row + 0.2 * _of_coordinates(target) + warps) * 1e-9
 
 
 def warn_of_lockstep(seconds, n_parameters, remedy):

@@ -167,7 +167,9 @@ def _budget(target, scales, n_before, proposal):
             "Use a prior of the scales with less mass far from what the data say, fewer scales "
         )
         remedy += "or columns, or a fixed scale."
-        warn_of_lockstep((n_before + n_gradients) * told, target.n_parameters + scales.n_scales, remedy)
+        warn_of_lockstep(
+            (n_before + n_gradients) * told, target.n_parameters + scales.n_scales, remedy
+        )
 
     return Budget(MOST_SECONDS / one, tell)
 

@@ -314,6 +314,24 @@ def test_small_sparse_forms_are_the_dense_run(dense_runs, form):
         assert np.array_equal(draws(quick(**SAMPLERS[name]), SPARSE[form](X), y), expected[name])
 
 
+def test_columns_of_many_levels_are_sparse_in_every_layout():
+    """Rows of two one-hot columns: dense ones are held like sparse ones, and repeated rows too."""
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([rng.integers(0, 150, 400), 150 + rng.integers(0, 150, 400)])
+    rows = sparse.csr_array((np.ones(800), codes.ravel(), np.arange(0, 801, 2)), shape=(400, 300))
+    y = rng.integers(0, 2, 400)
+    model = BayesianLogisticRegression(n_draws=50, random_state=0)
+    dense = model.fit(rows.toarray(), y).posterior_.flat
+    _, target = model._posterior_of(rows.toarray(), y, None)
+    assert target.keeps_sparse
+    assert target.X.nnz == 800
+    for form in (rows, sparse.coo_array(rows), pd.DataFrame(rows.toarray())):
+        assert (clone(model).fit(form, y).posterior_.flat == dense).all()
+    assert not model._posterior_of(rows.toarray() + 0.1, y, None)[1].keeps_sparse
+    few = clone(model).fit(rows[:, :90], y)
+    assert not few._posterior_of(rows[:, :90], y, None)[1].keeps_sparse
+
+
 def test_inputs_are_left_alone(path):
     model, X, y, _ = path
     weight = np.random.default_rng(0).random(len(X))

@@ -107,12 +107,13 @@ def test_rhat_is_that_of_the_posterior_and_of_short_chains_has_its_own_name(monk
 def test_chains_in_lockstep_are_told_with_those_that_may_follow(
     monkeypatch, named, seconds, chains, told
 ):
-    monkeypatch.setattr(independent, "seconds_of_rows", lambda *_: 1.0)
+    prices = {0: 1.0, 5: 2.0}  # without warps, for the limit, and with them, for what is told
+    monkeypatch.setattr(independent, "seconds_of_rows", lambda _, __, n: prices[n])
     monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: chains)
     monkeypatch.setattr(independent, "is_quick", lambda *_: False)
     exact = SimpleNamespace(n_exact=50)
     frame = SimpleNamespace(target=SimpleNamespace(n_parameters=7))
-    proposal, request = SimpleNamespace(frame=frame, surrogate=exact), Request()
+    proposal, request = SimpleNamespace(frame=frame, surrogate=exact, warps=range(5)), Request()
     if named:
         request = replace(request, sampler=Importance())
     budget = independent._budget(request, proposal)
@@ -120,7 +121,7 @@ def test_chains_in_lockstep_are_told_with_those_that_may_follow(
     assert budget.others == (np.inf if named else chains)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        budget.tell(seconds)
+        budget.tell(0.5 * seconds)
     assert [w.category for w in said] == [LongRunWarning] * told
 
 

@@ -38,6 +38,8 @@ def test_prices_are_the_formulas():
     assert np.isclose(price.seconds_of_chains(posterior, request), 3 * 4 * 750 * row * 1e-9)
     of_rows = (50 * (4 + 0.08 * 10) + 0.2 * 11**2) * 1e-9
     assert np.isclose(price.seconds_of_rows(posterior, 50), of_rows)
+    of_warps = 7 * (120 + 0.3 * 11) * 1e-9
+    assert np.isclose(price.seconds_of_rows(posterior, 50, 7), of_rows + of_warps)
     assert price.slowdown_of_batches(posterior, 999) == price.RANDOM_ROWS
     assert price.slowdown_of_batches(posterior, 1000) == 1.0
     posterior.model.cost = 2.0  # that of functions of users
