@@ -205,6 +205,8 @@ def _in_lockstep(proposal, start, n_draws, rng, budget_of):
         return None
     found, thin = _weighed(proposal, chains, n_draws, rng), 1
     while found.ess < SLOW * n_draws and thin < MOST_THIN:  # short chains overestimate their ess
+        if _needs_more(found.rhat) > MOST_THIN / thin:
+            break
         wanted = int(min(np.ceil(thin * ENOUGH * n_draws / max(found.ess, 1.0)), MOST_THIN))
         longer = chains.thinned(range(wanted, thin, -1), budget)
         if longer is None:
@@ -212,6 +214,11 @@ def _in_lockstep(proposal, start, n_draws, rng, budget_of):
         thin, chains = longer
         found = _weighed(proposal, chains, n_draws, rng)
     return found
+
+
+def _needs_more(rhat):
+    """How many times as long chains must be for R-hat to reach its limit: R² - 1 falls like 1/n."""
+    return (rhat**2 - 1.0) / (RHAT**2 - 1.0)
 
 
 def _weighed(proposal, chains, n_draws, rng):

@@ -582,6 +582,26 @@ def test_the_price_of_chains_in_lockstep_is_told_when_it_is_about_known():
     assert 0.8 < told[1][0] / chains.n_gradients < 1.2
 
 
+@pytest.mark.parametrize(("rhat", "n_runs"), [(1.0, 2), (1.5, 2), (1.7, 1), (np.inf, 1)])
+def test_chains_that_thinning_cannot_save_are_not_thinned(monkeypatch, rhat, n_runs):
+    """R² - 1 falls like 1/n: eight times the length makes 1.08 of 1.5, and 1.11 of 1.7."""
+    runs = []
+
+    class Chains:
+        def thinned(self, thins, budget):
+            return thins[0], self
+
+    def weighed(*_):
+        runs.append(rhat)
+        return SimpleNamespace(ess=50.0 if len(runs) == 1 else 500.0, rhat=rhat)
+
+    monkeypatch.setattr(sample, "run_lockstep", lambda *_: Chains())
+    monkeypatch.setattr(sample, "_weighed", weighed)
+    proposal = SimpleNamespace(surrogate=None, warps=None, other_motion=None)
+    sample._in_lockstep(proposal, np.zeros((64, 2)), 1000, None, lambda _: Budget())
+    assert len(runs) == n_runs
+
+
 def test_draws_are_thinned_as_far_as_the_budget_allows():
     frame = posterior(Logistic(), n=30, d=12, prior=Normal(scale=30.0))
     proposal, rng = fit_proposal(frame), np.random.default_rng(1)
