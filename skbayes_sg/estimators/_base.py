@@ -178,8 +178,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     def _target(self, X, y, weight, plan, n_jobs=None, merges=lambda target: False):
         """The `Target` of rows that `_read` returned, with the prior.
 
-        Equal rows are merged if ``merges(target)`` is true. Rows of zeros with few exceptions are
-        sparse, whatever the layout of X.
+        Equal rows are merged if ``merges(target)`` is true.
         """
         flat = Flat()._table((len(plan.labels),))
         target = Target(
@@ -187,8 +186,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         )
         if merges(target):
             target = target.merged()
-        prior = self._prior_of(target, plan.coef_shape, plan.extras)
-        return target.compacted().with_prior(prior)
+        return target.with_prior(self._prior_of(target, plan.coef_shape, plan.extras))
 
     def _posterior_of(self, *rows, n_jobs=None):
         """The `Plan` of the fit, and the `Target` of rows that need not be those of the fit.
@@ -199,7 +197,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         self._refuse_groups()
         X, y, weight = self._read(*rows, reset=False)
         plan = self._fitted_plan(X, y, weight)
-        return plan, self._target(X, y, weight, plan, n_jobs)
+        return plan, self._target(X, y, weight, plan, n_jobs).compacted()
 
     def _sample(self, X, y, weight, plan):
         """Draw from the posterior of rows that `_read` returned, and set the fitted attributes."""
@@ -216,7 +214,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         def merges(target):
             return request.batch_size is None and target.n_rows <= FEW_ROWS
 
-        target = self._target(rows, y, weight, plan, request.n_jobs, merges)
+        target = self._target(rows, y, weight, plan, request.n_jobs, merges).compacted()
         scales = self._learned_scales(self._units(target), plan.coef_shape)
         if scales is not None:
             plan = replace(plan, scales=scales.sampled)

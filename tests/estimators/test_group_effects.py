@@ -609,3 +609,16 @@ def test_indicators_of_the_levels_are_told(left_out):
     said = [str(one.message) for one in caught if "are the indicators of levels" in str(one)]
     assert len(said) == (left_out < 2)
     assert all(one.startswith(f"{6 - left_out} columns") for one in said)
+
+
+def test_other_columns_may_be_many_levels():
+    """A table of which one entry in a hundred is not zero, beside a group column."""
+    rng = np.random.default_rng(0)
+    levels, groups = rng.integers(0, 120, 400), rng.integers(0, 8, 400)
+    rows = np.column_stack([np.eye(120)[levels], groups])
+    y = rng.normal(size=400) + 0.1 * groups
+    model = BayesianLinearRegression(group_effects=[120], n_draws=50, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplerConvergenceWarning)
+        model.fit(rows, y)
+    assert model.posterior_["coef"].shape == (4, 50, 120)
