@@ -337,7 +337,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         if weights is not None:
             weights = np.tile(weights, self.posterior_.n_chains)[chosen]
         whitened = weighting.log_mean_exp(log_density(Z, flat[chosen]), weights, axis=0)
-        return whitened + self._left_out.log_density(X, Z)
+        return whitened + self._left_out.log_density(X)
 
     def score(self, X: MatrixLike, y: Any = None) -> float:
         """Mean log posterior predictive density of a row: see `score_samples`.
@@ -361,34 +361,28 @@ class _LeftOut:
 
     With standardised columns u = x/spread and r principal directions v_j with standard deviations
     s_j, the density of a row is that of its d whitened coordinates z_j = v_j·u/s_j, over Π_j s_j,
-    times that of the other r - d coordinates, N(0, variance), times the Jacobian of u.
+    times that of the other r - d coordinates v_j·u, N(0, variance), times the Jacobian of u.
     """
 
-    spread: np.ndarray  # standard deviations of the columns
-    sizes: np.ndarray  # s_j of the components
+    others: np.ndarray  # v_j/spread of the other directions, (r - d, n_features)
     variance: float  # mean s_j² of the other directions
-    n_others: int  # r - d
     log_jacobian: float
 
     @classmethod
     def of(cls, sizes, directions, spread, d):
         """The law for d of r directions (r, n_features), which have the standard deviations s_j."""
-        others = sizes[d:]
         # Sorted rows and pivots keep the digits if the columns have very different units.
         basis = (directions * spread)[:, np.argsort(-spread)].T
         volume = np.log(np.abs(np.diag(linalg.qr(basis, mode="r", pivoting=True)[0]))).sum()
-        variance = float(np.square(others).mean()) if len(others) else 1.0
+        variance = float(np.square(sizes[d:]).mean()) if len(sizes) > d else 1.0
         jacobian = -volume - np.log(sizes[:d]).sum()
-        return cls(spread, sizes[:d], variance, len(others), float(jacobian))
+        return cls(directions[d:] / spread, variance, float(jacobian))
 
-    def log_density(self, X, Z):
-        """The log density of centred rows beyond that of their whitened coordinates Z."""
-        if self.n_others == 0:
-            return self.log_jacobian
-        square = np.square(X / self.spread).sum(axis=1) - np.square(Z * self.sizes).sum(axis=1)
-        normal = np.maximum(square, 0.0) / self.variance
-        normal += self.n_others * np.log(2.0 * np.pi * self.variance)
-        return self.log_jacobian - 0.5 * normal
+    def log_density(self, X):
+        """The log density of centred rows beyond that of their whitened coordinates."""
+        squares = np.square(X @ self.others.T).sum(axis=1) / self.variance
+        squares += len(self.others) * np.log(2.0 * np.pi * self.variance)
+        return self.log_jacobian - 0.5 * squares
 
 
 def _judged(components):

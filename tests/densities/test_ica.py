@@ -150,6 +150,10 @@ def test_densities_in_a_subspace():
     plane, line = (BayesianICA(d, n_draws=20, random_state=0).fit(S @ B.T) for d in (2, 1))
     assert abs(plane.score(S @ B.T) - one.score(S)) < 0.03
     assert line.score(S @ B.T) < one.score(S)
+    # A direction that is orthogonal to the plane where columns are standardised.
+    off = np.var(S @ B.T, axis=0) * np.cross(*B.T)
+    for ica in (plane, line):
+        close(ica.score_samples(S @ B.T + 5.0 * off), ica.score_samples(S @ B.T), 1e-8)
 
 
 def test_rank_and_units():
