@@ -158,7 +158,9 @@ def _newton_steps(target, theta, tolerance, max_iter, radius, known):
     try:
         with np.errstate(over="ignore"):  # steps that overflow are rejected
             result = optimize.minimize(objective.value, np.zeros(D), **method, options=options)
-    except ValueError:  # SciPy raises it for a quadratic with entries that overflow
+    except (ValueError, UnboundLocalError):
+        # SciPy raises the first for a quadratic with entries that overflow, and the second where it
+        # finds no multiple of the identity that makes a quadratic of rounding errors convex.
         return objective.lowest_at, True
     return objective.theta(result.x), result.status == BAD_APPROXIMATION and result.nit > 0
 

@@ -479,3 +479,25 @@ def test_the_prior_of_the_intercept_of_centred_rows_is_no_conflict():
         fit = model.fit(np.c_[x, day], y)
     assert fit.intercept_ < -1000.0
     assert fit.coef_[1] == pytest.approx(8e-4, abs=4.0 * fit.coef_std_[1])
+
+
+def naive_zeros(eta, y):
+    """Poisson counts with more zeros, without care for probabilities that are rounded to one."""
+    p, rate = 1.0 / (1.0 + np.exp(-eta[0])), np.exp(eta[1])
+    if y == 0.0:
+        return np.log(p + (1.0 - p) * np.exp(-rate))
+    return np.log(1.0 - p) + y * eta[1] - rate
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_the_search_steps_back_where_a_likelihood_is_nothing_but_rounding(seed):
+    """There log(1 - p) has slopes of 1e16, and SciPy finds no convex quadratic."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(60, 2))
+    counts = rng.poisson(np.exp(0.6 + 0.5 * rows[:, 0])) * (rng.random(60) > 0.4)
+    model = CustomRegressor(log_likelihood=naive_zeros, n_predictors=2, **FEW)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # 60 rows say little of some parameters
+        fitted = model.fit(rows, counts.astype(float))
+    assert np.isfinite(fitted.posterior_.flat).all()
+    assert abs(fitted.coef_[1, 0] - 0.5) < 0.4
