@@ -5,7 +5,8 @@ sparse row, 6.4 for each stored number take the place of 0.8 d. Here c is the `c
 1, or 2 for functions of users, or 6 if their derivatives are differences; functions of JAX and
 PyTorch have an `overhead` besides. The change of coordinates is added, a product with a matrix up
 to `DENSE_LIMIT` parameters. A draw that is one of many takes less, since BLAS multiplies them all
-at once; but differences of functions do not.
+at once; but differences of functions do not. There, each direction of a warp takes 120 + 0.3 D
+nanoseconds for D parameters (measured with D = 50 to 800).
 """
 
 import warnings
