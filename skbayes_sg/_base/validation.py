@@ -391,7 +391,11 @@ def _reject_repeated_names(X):
 
 
 def widen_small(X):
-    """Convert a small X to dense float64: this is faster, and all layouts give the same draws."""
+    """Convert a small X to dense float64, so that all layouts give the same draws.
+
+    Where hardly any entry is not zero, `skbayes_sg.engine.target.Target.compacted` makes it sparse
+    again, after equal rows are merged.
+    """
     if 8 * X.shape[0] * X.shape[1] > SMALL:
         return X
     return (X.toarray() if sparse.issparse(X) else X).astype(np.float64, copy=False)

@@ -349,9 +349,8 @@ class Posterior:
                 "and networks never have them. Regressors and classifiers with linear predictors "
                 "keep them for up to 2000 parameters, but not where draws have a closed form "
                 "(sampler 'exact'), with group effects, or with scales that are learned. Without "
-                "these two, skbayes_sg.inspection.full_scores "
-                "computes them from the data; with them, compare fits by "
-                "skbayes_sg.metrics.neg_log_predictive_density_scorer."
+                "these two, skbayes_sg.inspection.full_scores computes them from the data; with "
+                "them, compare fits by skbayes_sg.metrics.neg_log_predictive_density_scorer."
             )
         return self._with_density[:2]
 

@@ -180,9 +180,9 @@ def _is_contradicted(outcome):
 def _budget(request, proposal):
     """The `Budget` of chains in lockstep: `MOST_SECONDS`, and no more than chains on all rows cost.
 
+    There is no limit if importance sampling was asked for, and nothing if Gibbs sampling is quick.
     The warps count for what is told but not for the limit: where there are many, chains on all rows
     need shorter steps than their price allows for.
-    There is no limit if importance sampling was asked for, and nothing if Gibbs sampling is quick.
     """
     target = proposal.frame.target
     n_exact = max(proposal.surrogate.n_exact, 1)

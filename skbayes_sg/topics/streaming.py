@@ -36,11 +36,11 @@ class Stream:
     counts: np.ndarray  # (n_chains, V, K): counts of all tokens so far, by topic
     theta: np.ndarray  # (n_chains, V, K): expanded topics θ
     buffer: Corpus | None  # the first documents; None after `BUFFER` of them
+    prior: DirichletPrior  # under which tokens have got their topics
     n_fitted: int = 0  # documents in the buffer when it was last sampled
     n_seen: int = 0
     n_steps: int = 0
     n_calls: int = 0
-    prior: DirichletPrior | None = None  # under which tokens have got their topics
 
     @classmethod
     def empty(cls, seed, n_chains, n_words, prior):
@@ -48,7 +48,7 @@ class Stream:
         nothing = np.zeros((n_chains, n_words, len(prior.alpha)))
         none = np.zeros(0)
         buffer = Corpus(np.zeros(1, np.int64), none.astype(np.int32), none, n_words)
-        return cls(seed, nothing, nothing, buffer, prior=prior)
+        return cls(seed, nothing, nothing, buffer, prior)
 
 
 def check_stream(request, stream=None):
@@ -65,14 +65,16 @@ def check_stream(request, stream=None):
         return
     C, _, K = stream.counts.shape
     now, past = request.prior, stream.prior
-    given = [("n_chains", C, request.n_chains), ("n_components", K, len(now.alpha))]
-    if past is not None and len(now.alpha) == K:
-        given += [("topic_word_prior", past.beta, now.beta)]
-        given += [("doc_topic_prior", _told(past.alpha), _told(now.alpha))]
-    for name, before, now in given:
-        if now != before:
+    given = (
+        ("n_chains", C, request.n_chains),
+        ("n_components", K, len(now.alpha)),
+        ("topic_word_prior", past.beta, now.beta),
+        ("doc_topic_prior", _told(past.alpha), _told(now.alpha)),
+    )
+    for name, was, is_now in given:
+        if is_now != was:
             raise ValueError(
-                f"{name} was {before} at the first call of partial_fit and is {now} now. Set it "
+                f"{name} was {was} at the first call of partial_fit and is {is_now} now. Set it "
                 "back, or use a new estimator."
             )
 

@@ -315,7 +315,7 @@ def test_small_sparse_forms_are_the_dense_run(dense_runs, form):
 
 
 def test_columns_of_many_levels_are_sparse_in_every_layout():
-    """Rows of two one-hot columns: dense ones are held like sparse ones, and repeated rows too."""
+    """Rows of two one-hot columns: dense ones are held like sparse ones, and repeated ones once."""
     rng = np.random.default_rng(0)
     codes = np.column_stack([rng.integers(0, 150, 400), 150 + rng.integers(0, 150, 400)])
     rows = sparse.csr_array((np.ones(800), codes.ravel(), np.arange(0, 801, 2)), shape=(400, 300))
@@ -327,6 +327,9 @@ def test_columns_of_many_levels_are_sparse_in_every_layout():
     assert target.X.nnz == 800
     for form in (rows, sparse.coo_array(rows), pd.DataFrame(rows.toarray())):
         assert (clone(model).fit(form, y).posterior_.flat == dense).all()
+    doubled = clone(model).fit(rows, y, sample_weight=np.full(400, 2.0)).posterior_.flat
+    twice = clone(model).fit(sparse.vstack([rows, rows]), np.append(y, y)).posterior_.flat
+    assert (twice == doubled).all()
     assert not model._posterior_of(rows.toarray() + 0.1, y, None)[1].keeps_sparse
     few = clone(model).fit(rows[:, :90], y)
     assert not few._posterior_of(rows[:, :90], y, None)[1].keeps_sparse
