@@ -37,6 +37,7 @@ KSD_DRAWS = 1000  # most draws of all chains from which the kernel Stein discrep
 CONFLICT = 5.0  # standard deviations between the prior and what the data alone say
 TAIL = 0.45  # 1/df of a Student's t tail, which has no variance from 0.5 on
 ROUNDING = 1.0  # rounding error of the response, in units of the standard deviation of the noise
+WALL = 0.01  # share of trajectories that meet walls, beyond which scores do not judge draws
 PARETO_K = 0.7  # Pareto k of importance weights, above which averages do not converge
 # Posterior standard deviations by which quadratics in place of earlier rows (`partial_fit`) may
 # have moved a mean.
@@ -64,6 +65,11 @@ TIES = "Use a noise_prior that excludes noise far below the resolution of the re
 QUANTILES = "Mean and standard deviation depend on the farthest draws: report quantiles."
 STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
 WEIGHTS = "Use sampler='hmc', which needs no weights."
+WALLS = (
+    "They turn back there, and the draws are right if R-hat and effective sample sizes are. For "
+    "faster chains use parameters whose support is fixed, such as log(a - max(y)) in the place of "
+    "a bound a."
+)
 COMBINED = "Use fewer subposteriors, another combination, or n_subposteriors=1."
 
 
@@ -339,6 +345,8 @@ def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
     if draws.shape[1] < LEAST_DRAWS:
         few = f"{LEAST_DRAWS} draws of each chain, of which {draws.shape[1]} were kept"
         unknown.append(f"mean, spread and KSD need {few}")
+    elif "wall" in (evidence or {}):
+        unknown.append("mean, spread and KSD need a density that falls to zero where it ends")
     elif scored[1] is None:
         unknown.append("mean, spread and KSD need scores, which were not kept")
     else:
@@ -515,6 +523,8 @@ def _check_evidence(examination, evidence, skipped=()):
     )
     noise += "a response far from zero."
     judge("rounding", "no noise", ROUNDING, exact, noise)
+    met = "{value:.0%} of the trajectories meet one, behind which the likelihood is zero"
+    judge("wall", "walls", WALL, met, WALLS, note=True)
     apart = "the data alone are {value:.1f} standard deviations from the prior"
     remedy = "Is the prior meant for these units? Standardise the columns or widen it. If a column "
     remedy += "separates the classes, any prior is as far from the data."

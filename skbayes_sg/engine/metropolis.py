@@ -20,6 +20,7 @@ __all__ = ["new_record", "potential", "run_metropolis"]
 
 # Rows of the state.
 POSITION, GRADIENT, PROPOSAL, PROPOSAL_GRADIENT, MOMENTUM = range(5)
+LAST = 5  # of three rows: proposal, its gradient and momentum before a step, if there are walls
 
 # Entries of the record: U at the position; H at the start of the trajectory; leapfrog steps left of
 # it, and their size ε; log ε before jitter, and its average over dual averaging.
@@ -28,8 +29,14 @@ POTENTIAL, ENERGY, REMAINING, EPSILON, LOG_STEP, LOG_AVERAGE = range(6)
 # log ε for an error of zero; sum of acceptance probabilities; number of trajectories that have
 # ended; number of all leapfrog steps.
 ERROR, ADAPTED, ANCHOR, ACCEPTED, TRIED, LEAPFROGS = range(6, 12)
-N_STATE, N_RECORD = 5, 12
+# Walls are places where U jumps to infinity. Whether steps that would lead behind them bounce off;
+# number of trajectories that have met one, or without bouncing have ended where H is not finite; U
+# before the present step; and steps and bounces of the present trajectory.
+WALLED, OUTSIDE, BEFORE, STEPS, BOUNCES = range(12, 17)
+N_STATE, N_RECORD = 8, 17
 MAX_LEAPFROG = 1024  # largest number of leapfrog steps of a trajectory
+MAX_WALLED = 8  # and between walls, where many would go to and fro on the same path
+BOUNCED = 0.4  # by how much the dual averaging lowers acceptance rates if all steps bounce
 
 # γ, t0 and κ of dual averaging (Hoffman and Gelman 2014, sec. 3.2).
 _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75
@@ -38,9 +45,10 @@ _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75
 _GRID = 1.0 / 64.0
 
 
-def new_record(step_size):
+def new_record(step_size, walled=False):
     """Return the record of a chain that has not moved yet, with leapfrog steps ε = √step_size."""
     record = np.zeros(N_RECORD)
+    record[WALLED] = walled
     record[POTENTIAL] = np.nan  # unknown: `run_metropolis` computes it first
     record[LOG_STEP] = record[LOG_AVERAGE] = 0.5 * math.log(step_size)
     record[ANCHOR] = record[LOG_STEP] + math.log(10.0)
@@ -88,8 +96,10 @@ def _begin_trajectory(state, record, rng, length, jitter):
     epsilon = math.exp(record[LOG_STEP]) * (1.0 + jitter * (2.0 * rng.random() - 1.0))
     n_steps = math.floor(length * (0.7 + 0.6 * rng.random()) / epsilon + 0.5)
     record[EPSILON] = epsilon
-    record[REMAINING] = min(max(n_steps, 1.0), MAX_LEAPFROG)
+    most = MAX_LEAPFROG if record[WALLED] == 0.0 else MAX_WALLED
+    record[REMAINING] = min(max(n_steps, 1.0), most)
     record[ENERGY] = record[POTENTIAL] + kinetic_energy(state[MOMENTUM])
+    record[BEFORE], record[STEPS], record[BOUNCES] = record[POTENTIAL], record[REMAINING], 0.0
 
 
 @inlined
@@ -107,11 +117,32 @@ def _leapfrog(data, prior, coordinates, pieces, state, epsilon, scratch, valued)
 
 
 @inner
+def _bounced(state, record, proposed):
+    """Take back a step that has led behind a wall, and reverse the momentum; return U.
+
+    With a leapfrog step F and the reversal R of the momentum, the step Φ is F where F leads to a
+    finite U, and else R. Both preserve the volume and (R Φ)² = 1, so that a trajectory remains
+    reversible. It goes back on its own path.
+    """
+    if abs(proposed) < math.inf:
+        record[BEFORE] = proposed
+        return proposed
+    state[PROPOSAL : MOMENTUM + 1] = state[LAST:]
+    for j in range(state.shape[1]):
+        state[MOMENTUM, j] = -state[MOMENTUM, j]
+    record[BOUNCES] += 1.0
+    return record[BEFORE]
+
+
+@inner
 def _accept(state, record, proposed, rng):
     """Accept or reject the end of a trajectory, where U is `proposed`; return the probability."""
     change = record[ENERGY] - (proposed + kinetic_energy(state[MOMENTUM]))
     # A comparison, because `isfinite` of a sum is always true once sums may be reordered.
-    probability = math.exp(min(change, 0.0)) if abs(change) < math.inf else 0.0
+    is_inside = abs(change) < math.inf
+    if record[BOUNCES] > 0.0 or not is_inside:
+        record[OUTSIDE] += 1.0
+    probability = math.exp(min(change, 0.0)) if is_inside else 0.0
     if rng.random() < probability:
         record[POTENTIAL] = proposed
         for j in range(state.shape[1]):
@@ -122,7 +153,12 @@ def _accept(state, record, proposed, rng):
 
 @inner
 def _adapt(record, probability, target):
-    """Update log ε by dual averaging, from the acceptance probability of the last trajectory."""
+    """Update log ε by dual averaging, from the acceptance probability of the last trajectory.
+
+    Bounces off walls shorten the steps as well: else all steps might become so long that they
+    bounce, and none would be rejected.
+    """
+    probability *= 1.0 - BOUNCED * record[BOUNCES] / record[STEPS]
     record[ADAPTED] += 1.0
     t = record[ADAPTED]
     weight = 1.0 / (t + _T0)
@@ -168,10 +204,14 @@ def run_metropolis(
         record[REMAINING] -= 1.0
         record[LEAPFROGS] += 1.0
         budget -= 1
-        ends = record[REMAINING] == 0.0
+        ends, walled = record[REMAINING] == 0.0, record[WALLED] > 0.0
+        if walled:
+            state[LAST:] = state[PROPOSAL : MOMENTUM + 1]
         proposed = _leapfrog(
-            data, prior, coordinates, pieces, state, record[EPSILON], scratch, ends
+            data, prior, coordinates, pieces, state, record[EPSILON], scratch, ends or walled
         )
+        if walled:
+            proposed = _bounced(state, record, proposed)
         if ends:
             probability = _accept(state, record, proposed, rng)
             record[ACCEPTED] += probability

@@ -328,7 +328,8 @@ def not_finite(theta):
     return NotFiniteError(
         "The log_likelihood, or a derivative of it, is not finite where the mode was looked for: "
         f"at the parameters {np.array2string(theta, precision=4, threshold=10)}. It must be a "
-        "number there, and smooth."
+        "number there, and smooth. A likelihood that is zero for some values of a parameter needs "
+        "CustomDensity, with a start where it is not."
     )
 
 

@@ -23,6 +23,7 @@ from ..gradients import Full
 from ..models import Robust
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows
+from . import walls
 from .final_run import Production, outcome_of
 from .price import EXACT_WARMUP as WARMUP
 from .price import MUCH_MORE, TOLD_SECONDS, seconds_of_chains, seconds_of_steps, warn_if_long
@@ -72,16 +73,17 @@ def run_exact(modes, request, watch=None):
             chain.record[metropolis.LOG_STEP] = average
         setup = replace(setup, step_size=_adapted(chains))
     for chain in chains:
-        chain.record[[metropolis.ACCEPTED, metropolis.TRIED]] = 0.0
+        chain.record[[metropolis.ACCEPTED, metropolis.TRIED, metropolis.OUTSIDE]] = 0.0
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
-    if adapt and _crawls(setup):
+    walled = walls.are_bounced_off(chains)
+    if adapt and _crawls(setup) and not walled:
         _warn_of_walls()
         request = replace(request, thin=request.thin or 1)  # not doubled: more steps lead nowhere
-    thin, seconds = request.thin or 1, _seconds_of_a_draw(setup, target, request)
+    thin, seconds = request.thin or 1, _seconds_of_a_draw(setup, target, request, walled)
     _tell_again(seconds * thin * request.n_draws, told, target, dynamics)
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, seconds=seconds)
-    made, _ = production.run(chains, watch)
-    return outcome_of(made, frame)
+    made, chains = production.run(chains, watch)
+    return walls.judged(outcome_of(made, frame), frame, chains, request.seed)
 
 
 def _crawls(setup):
@@ -99,9 +101,10 @@ def _warn_of_walls():
     warnings.warn(
         "Steps have become so short that trajectories of "
         f"{metropolis.MAX_LEAPFROG} of them lead nowhere: most moves are rejected however short "
-        "they are. The density jumps where chains are, as a log-likelihood does that is -inf "
-        "outside a support which depends on the parameters. Choose parameters whose support is "
-        "fixed, such as log(a - max(y)) in the place of a bound a, or a smooth likelihood.",
+        "they are. The density jumps where chains are, as that of a log-likelihood which is a "
+        "large negative number outside a support that depends on the parameters. Return -inf there "
+        "(-np.inf), choose parameters whose support is fixed, such as log(a - max(y)) in the place "
+        "of a bound a, or a smooth likelihood.",
         SamplerConvergenceWarning,
         stacklevel=2,
     )
@@ -173,9 +176,10 @@ def _tell_again(seconds, told, target, dynamics, least=0.0):
     return told
 
 
-def _seconds_of_a_draw(setup, target, request):
+def _seconds_of_a_draw(setup, target, request, walled):
     """Predicted seconds of one trajectory of all chains, with the step size of the set-up."""
-    steps = np.clip(_steps_of_a_trajectory(setup), 1.0, metropolis.MAX_LEAPFROG)
+    most = metropolis.MAX_WALLED if walled else metropolis.MAX_LEAPFROG
+    steps = np.clip(_steps_of_a_trajectory(setup), 1.0, most)
     return seconds_of_steps(target, request.n_chains * steps, target.n_rows)
 
 
@@ -190,8 +194,11 @@ def _tell_early(setup, chains, target, request, told, least):
         entries = [metropolis.LOG_AVERAGE, metropolis.LOG_STEP]
         setup = replace(setup, step_size=_constant(max(c.record[entries].max() for c in chains)))
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
-    n_draws = n_warmup + (request.thin or 1) * request.n_draws
-    seconds = n_draws * _seconds_of_a_draw(setup, target, request)
+    n_draws, walled = (
+        n_warmup + (request.thin or 1) * request.n_draws,
+        walls.are_bounced_off(chains),
+    )
+    seconds = n_draws * _seconds_of_a_draw(setup, target, request, walled)
     return _tell_again(seconds, told, target, setup.dynamics, least)
 
 
@@ -218,6 +225,10 @@ def _warm_up(modes, setup, chains, request, told):
     options = {"n_jobs": request.n_jobs}
     few = min(KNOWN, first)
     _, chains = sample(setup, chains, few, 1, **options)
+    walled = walls.are_met(frame, chains, request.seed)
+    if walled:  # steps have been shortened for nothing
+        for chain in chains:
+            chain.record = metropolis.new_record(setup.first_step, walled)
     if first > few:
         told = _tell_early(setup, chains, frame.target, request, told, SURELY_LONG)
         _, chains = sample(setup, chains, first - few, 1, **options)
@@ -235,6 +246,6 @@ def _warm_up(modes, setup, chains, request, told):
         for chain in chains:
             theta_shift = preconditioning.apply(old.F, chain.state[:1])
             chain.state[0] = preconditioning.solve(frame.F, theta_shift)[0]
-            chain.record = metropolis.new_record(setup.first_step)
+            chain.record = metropolis.new_record(setup.first_step, walled)
     _, chains = sample(setup, chains, n - second, 1, **options)
     return frame, setup, chains, told

@@ -15,11 +15,10 @@ from skbayes_sg.exceptions import (
     LongRunWarning,
     MultimodalPosteriorWarning,
     PriorConflictWarning,
-    SamplerConvergenceWarning,
 )
 from skbayes_sg.gradients import SVRG
 from skbayes_sg.kernels.layout import FACT_WEIGHT
-from skbayes_sg.priors import Flat, HalfNormal, Normal
+from skbayes_sg.priors import Flat, Normal
 
 RNG = np.random.default_rng(0)
 x = RNG.uniform(-2.0, 2.0, 80)
@@ -395,23 +394,6 @@ def test_flat_priors_of_reals():
     model.fit(x[:, None], y)
     wanted = np.linalg.lstsq(np.column_stack([np.ones(80), x]), y, rcond=None)[0]
     assert np.abs(model.posterior_.mean("b") - wanted).max() < 0.01
-
-
-def test_a_support_that_depends_on_the_parameter_is_told():
-    """Steps shrink at the edge, where the density jumps, until trajectories lead nowhere."""
-    y = np.random.default_rng(3).exponential(1.0, 40)
-
-    def uniform(theta, row):
-        if row[0] > theta[0]:
-            return -np.inf
-        return -np.log(theta[0])
-
-    options = {"n_draws": 20, "n_chains": 1, "n_warmup": 100, "random_state": 0}
-    model = CustomDensity(uniform, {"a": HalfNormal(10.0)}, start={"a": 8.0}, **options)
-    with pytest.warns(SamplerConvergenceWarning, match="-inf outside a support"):
-        model.fit(y[:, None])
-    assert model.posterior_["a"].min() >= y.max()
-    assert model.thin_ == 1
 
 
 def away(theta, row):

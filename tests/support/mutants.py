@@ -1050,6 +1050,26 @@ MUTANTS = [
         f"{CHOOSE}::test_chains_begin_where_there_is_a_step",
     ),
     Mutant(
+        "bounces that keep the momentum of the step", "engine/metropolis.py",
+        "state[PROPOSAL : MOMENTUM + 1] = state[LAST:]",
+        "state[PROPOSAL:MOMENTUM] = state[LAST:-1]",
+        "test_walls.py::test_chains_follow_a_naive_statement",
+    ),
+    Mutant(
+        "steps between walls of any size", "engine/metropolis.py",
+        "BOUNCED = 0.4", "BOUNCED = 0.0",
+        "test_walls.py::test_laws_agree_with_quadrature[a_shift-0]",
+    ),
+    Mutant(
+        "overflow is a wall", "recipe/walls.py", "RISE = 1e6", "RISE = 1e307",
+        "test_walls.py::test_walls_are_told_from_smooth_functions_that_overflow",
+    ),
+    Mutant(
+        "draws between walls are judged by scores", "recipe/walls.py",
+        "outcome, scores=None, diagnostics", "outcome, diagnostics",
+        "test_walls.py::test_laws_agree_with_quadrature[an_order-0]",
+    ),
+    Mutant(
         "the price of thinned draws is not told again", "recipe/gibbs.py",
         "        tell(thin)\n", "",
         "test_gibbs.py::test_draws_are_thinned_until_enough_of_them_are_effective",
