@@ -1061,7 +1061,7 @@ MUTANTS = [
         "test_walls.py::test_laws_agree_with_quadrature[a_shift-0]",
     ),
     Mutant(
-        "overflow is a wall", "recipe/walls.py", "RISE = 1e6", "RISE = 1e307",
+        "overflow is a wall", "recipe/walls.py", "RISE = 1e6", "RISE = np.inf",
         "test_walls.py::test_walls_are_told_from_smooth_functions_that_overflow",
     ),
     Mutant(
