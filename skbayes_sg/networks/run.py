@@ -1,5 +1,6 @@
 """Running chains: starts and warm-ups, draws, and more draws until the chains agree."""
 
+import time
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,7 +11,7 @@ from .._base.threads import as_done
 from .agreement import LIMIT, N_PROBES, function_rhat
 from .chain import new_chain
 from .gradient import predict_draws
-from .price import tell_price
+from .price import tell_more, tell_price
 
 __all__ = ["NetworkOutcome", "predictors_of", "sample"]
 
@@ -84,11 +85,13 @@ def sample(problem, sampler, request, predictions, watch):
     watch : callable
         ``watch(so_far, share)`` returns whether to stop; ``so_far()`` is the `NetworkOutcome`.
     """
+    began = time.perf_counter()
     chains = [new_chain(problem, request.seed, number) for number in range(request.n_chains)]
     chains = _all(partial(_begin, problem, sampler, request), chains, request.n_jobs)
     which = _probes(problem, request.seed)
     so_far = partial(_outcome, problem, sampler, chains, which, predictions)
     for doubling in range(request.max_doublings + 1):
+        round_began = time.perf_counter()
         for part in np.array_split(np.arange(request.n_draws), min(ROUNDS, request.n_draws)):
             chains = _all(partial(_extend, problem, sampler, len(part)), chains, request.n_jobs)
             so_far = partial(_outcome, problem, sampler, chains, which, predictions)
@@ -98,7 +101,11 @@ def sample(problem, sampler, request, predictions, watch):
         outcome = so_far()
         if doubling == request.max_doublings or not outcome.rhat[1] > LIMIT:
             return outcome
-        sampler.factor *= 2 if doubling else 1
+        longer = 2 if doubling else 1
+        sampler.factor *= longer
+        now = time.perf_counter()
+        seconds = now - began + longer * (now - round_began)
+        tell_more(seconds, sampler.thin_of(chains[0]), outcome.rhat[1])
         chains = _all(partial(_begin_again, problem, sampler), chains, request.n_jobs)
     return outcome
 

@@ -32,6 +32,8 @@ DRAW_VISITS = 1_000_000
 MOST_THIN, MOST_SWEEPS = 200, 1000
 # Predicted seconds of a sweep for each token, and in addition for each token and topic.
 VISIT_SECONDS, TOPIC_SECONDS = 2e-8, 5e-10
+# The same for tokens with weights, where every topic of a token takes six logarithms of Γ.
+WEIGHTED_VISIT_SECONDS, WEIGHTED_TOPIC_SECONDS = 6e-8, 1.2e-7
 VISITS = 2.0  # cost of a step for each token of its batch, in visits of a sweep to a token
 
 
@@ -108,7 +110,8 @@ def gibbs_plan(n_tokens, n_draws):
 def gibbs_run(corpus, tokens, request):
     """Return the `Run` of chains of Gibbs sweeps over the whole corpus."""
     plan = plan_of(request, gibbs_plan(len(tokens.words), request.n_draws))
-    _tell_price(len(tokens.words) * plan.n_steps, request)
+    n_visits = len(tokens.words) * plan.n_steps
+    _tell_price(n_visits, n_visits * _seconds_of_visit(tokens, request), request)
     chains = new_gibbs_chains(tokens, request.prior, corpus.n_words, request.n_chains, request.seed)
     chosen = settings_used("gibbs", "none", corpus.n_documents, np.nan, plan.thin)
     return Run(chains, (tokens, request.prior, plan), plan, chosen)
@@ -125,8 +128,7 @@ def stochastic_run(corpus, tokens, request, sampler, gradient):
     plan = plan_of(request, _steps_plan(-(-D // n), gradient, request.n_draws))
     _warn_of_mirrors(sampler, prior.beta)
     part = streams.of_start_documents(request.seed).permutation(D)[:START_DOCUMENTS]
-    sweeps = VISITS * plan.n_steps * n / D + GIBBS_PLAN.n_warmup * len(part) / D
-    _tell_price(len(tokens.words) * sweeps, request)
+    _tell_steps(VISITS * plan.n_steps * n / D, len(part) / D, tokens, request)
     starts = gibbs_start(corpus.take(part), request)
     chains = [_started(start, part, corpus, tokens, request, sampler, gradient) for start in starts]
     heaviest = max(chain.state.mean.max() for chain in chains)
@@ -140,12 +142,36 @@ def stochastic_run(corpus, tokens, request, sampler, gradient):
     return Run(chains, (tokens, prior, pieces, plan), plan, chosen)
 
 
-def _tell_price(n_visits, request):
-    """Warn with `LongRunWarning` if chains of `n_visits` visits to tokens each take long."""
-    seconds = VISIT_SECONDS + TOPIC_SECONDS * len(request.prior.alpha)
-    seconds *= n_visits * request.n_chains
+def _seconds_of_visit(tokens, request, in_steps=False):
+    """Return the predicted seconds of a visit to a token: of a Gibbs sweep, or of a step.
+
+    Steps are given the topics, and take no logarithms for tokens with weights.
+    """
+    slow = len(tokens.weights) > 0 and not in_steps
+    visit = WEIGHTED_VISIT_SECONDS if slow else VISIT_SECONDS
+    topic = WEIGHTED_TOPIC_SECONDS if slow else TOPIC_SECONDS
+    return visit + topic * len(request.prior.alpha)
+
+
+def _tell_steps(passes, share, tokens, request):
+    """Tell the price of chains of steps, in passes over the tokens, and of their start.
+
+    The start is Gibbs sweeps over a share of the documents.
+    """
+    n_steps, n_start = (len(tokens.words) * n for n in (passes, GIBBS_PLAN.n_warmup * share))
+    seconds = n_steps * _seconds_of_visit(tokens, request, in_steps=True)
+    seconds += n_start * _seconds_of_visit(tokens, request)
+    _tell_price(n_steps + n_start, seconds, request)
+
+
+def _tell_price(n_visits, seconds, request):
+    """Warn with `LongRunWarning` if chains of `n_visits` visits to tokens each take long.
+
+    A chain is predicted to take `seconds`.
+    """
     what = f"A run of {request.n_chains} chains with {n_visits:.2g} draws of a topic each"
-    warn_if_long(seconds, what, "Use n_jobs=-1, fewer chains or draws, or fewer documents.")
+    remedy = "Use n_jobs=-1, fewer chains or draws, or fewer documents."
+    warn_if_long(seconds * request.n_chains, what, remedy)
 
 
 def gibbs_start(corpus, request):

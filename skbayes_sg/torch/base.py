@@ -29,6 +29,7 @@ from . import auto
 from .device import computing_on, device_of, seeded
 from .flat import FlatModule, copy_of, set_training
 from .moves import MOVES
+from .outputs import applied, checked_output
 from .rows import TensorRows, as_inputs, is_dataset, looks_random, of_dataset
 from .setup import ModuleRequest, prepare, run_chains
 from .start import begin_alike
@@ -111,10 +112,14 @@ class BayesianModule(SavedEstimator):
             )
         return made
 
+    def _fitted_template(self):
+        """Return the module of the fit, which parameters that are set afterwards do not change."""
+        found = vars(self).get("_module_of_fit")  # estimators of earlier versions have none
+        return self._template() if found is None else found
+
     def _dtype(self):
         """Return the dtype of the first floating-point parameter of the module."""
-        found = [p.dtype for p in self._template().parameters() if p.dtype.is_floating_point]
-        return found[0] if found else torch.float32
+        return _dtype_of(self._template())
 
     def _one_of(self, name, choices):
         value = getattr(self, name)
@@ -245,32 +250,7 @@ class BayesianModule(SavedEstimator):
     def _first_output(self, x):
         """Return the output of a new module for some rows x, after checks of its type and shape."""
         self._check_module()
-        module, version = self._evaluating(x.device), x._version
-        try:
-            with torch.no_grad():
-                found = module(x)
-        except (IndexError, RuntimeError, TypeError) as error:
-            raise InvalidParameterError(
-                f"The module cannot be applied to rows of X, here a tensor of shape "
-                f"{tuple(x.shape)} and type {x.dtype}: {error}"
-            ) from error
-        if x._version != version:
-            raise InvalidParameterError(
-                "The module changes its input in place, which the next draw would meet changed: "
-                "write x = x - mean instead of x -= mean, or leave out inplace=True."
-            )
-        if not isinstance(found, torch.Tensor):
-            kind = type(found).__name__
-            kind += f" of {len(found)}" if isinstance(found, (tuple, list, dict)) else ""
-            raise InvalidParameterError(f"The module must return one tensor, got a {kind}.")
-        if found.dtype not in (torch.float32, torch.float64):
-            raise InvalidParameterError(
-                f"The module returns numbers of the type {found.dtype}, in which sums over rows "
-                "and small steps are lost. It must be single or double precision: convert the "
-                "module, for example with module.float()."
-            )
-        self._check_first_axis(module, x, found)
-        return found
+        return checked_output(self._evaluating(x.device), x)
 
     def _check_module(self):
         """Raise an error for modules of TorchScript, and for parameters without a shape."""
@@ -284,18 +264,6 @@ class BayesianModule(SavedEstimator):
             raise InvalidParameterError(
                 f"The parameter {lazy[0]} of the module has no shape yet. Apply the module to a "
                 "few rows before, or use layers that are not lazy."
-            )
-
-    @staticmethod
-    def _check_first_axis(module, x, output):
-        """Raise an error for outputs without an axis of rows, as after squeeze() of one row."""
-        with torch.no_grad():
-            one = output if len(x) == 1 else module(x[:1])
-        if one.ndim != output.ndim or output.ndim == 0 or (len(one), len(output)) != (1, len(x)):
-            raise InvalidParameterError(
-                f"The first axis of the output must be that of the rows: {len(x)} rows give the "
-                f"shape {tuple(output.shape)}, and one row {tuple(one.shape)}. Use squeeze(-1) "
-                "instead of squeeze(), and batch_first=True in recurrent layers."
             )
 
     def _check_output(self, x, output):
@@ -374,6 +342,7 @@ class BayesianModule(SavedEstimator):
         self.start_losses_ = np.array([s.loss for s in starts])
         self.potentials_ = np.stack([r.potential for r in outcome.records])
         self._likelihood, self._model = request.likelihood, None
+        self._module_of_fit = copy_of(self._template())
         self._numbers_of_a_row = request.numbers_of_a_row
 
     @staticmethod
@@ -446,7 +415,7 @@ class BayesianModule(SavedEstimator):
         device = device_of(self.device)
         made = getattr(self, "_model", None)
         if made is None or made.device != device:
-            made = FlatModule(self._template(), device, self._likelihood.n_extra)
+            made = FlatModule(self._fitted_template(), device, self._likelihood.n_extra)
             made.module.eval()
             self._model = made
         return made
@@ -464,7 +433,8 @@ class BayesianModule(SavedEstimator):
         if is_dataset(X):
             return of_dataset(X, device, needs_targets=False)
         _check_feature_names(self, X, reset=False)
-        X = as_inputs(X, self._template(), self._dtype())
+        module = self._fitted_template()
+        X = as_inputs(X, module, _dtype_of(module))
         if tuple(X.shape[1:]) != self.input_shape_:
             raise ValueError(
                 f"X has rows of shape {tuple(X.shape[1:])}, but {type(self).__name__} was fitted "
@@ -473,14 +443,14 @@ class BayesianModule(SavedEstimator):
         return TensorRows(X, None, None, device)
 
     @torch.no_grad()
-    def _outputs(self, x, choose=None):
+    def _outputs(self, x, choose=None, apply=nn.Module.__call__):
         """Yield (output, extra parameters) for inputs x under each draw, or those in `choose`."""
         flat, p = self._module_for_draws(), self.posterior_
         flat.module.eval()
         for number in range(p.n_chains * p.n_draws) if choose is None else choose:
             c, k = divmod(int(number), p.n_draws)
             flat.load(p.draws[c, k], p.others[c][k])
-            yield flat.module(x), flat.theta[flat.n_own :]
+            yield apply(flat.module, x), flat.theta[flat.n_own :]
 
     def _over_blocks(self, X, reduce, n_held, y=None):
         """Return the results of ``reduce(outputs, y)`` for blocks of rows, joined by rows.
@@ -511,8 +481,14 @@ class BayesianModule(SavedEstimator):
 
     def _rows_of_a_block(self, rows, n_held):
         first = rows.batch(np.arange(1))[0]
-        size = max(o.numel() for o, _ in islice(self._outputs(first), 1))
+        size = max(o.numel() for o, _ in islice(self._outputs(first, apply=applied), 1))
         return min(
             auto.rows_at_a_time(size * n_held, BLOCK_NUMBERS, BLOCK),
             auto.rows_at_a_time(self._numbers_of_a_row, INNER_NUMBERS, BLOCK),
         )
+
+
+def _dtype_of(module):
+    """Return the dtype of the first floating-point parameter of a module."""
+    found = [p.dtype for p in module.parameters() if p.dtype.is_floating_point]
+    return found[0] if found else torch.float32

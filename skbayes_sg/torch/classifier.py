@@ -8,7 +8,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import weights as weighting
-from .._base.validation import bools_of, central, check_count
+from .._base.validation import central, check_count
+from ..estimators._classes import check_labels
 from ..exceptions import InvalidParameterError
 from .base import FIRST_ROWS, BayesianModule
 from .docs import documented
@@ -23,6 +24,7 @@ NOT_WHOLE = (
     "Unknown label type: y contains numbers that are not whole. Use BayesianModuleRegressor for "
     "numbers."
 )
+NO_VALUES = "NAType", "NaTType"  # types of the missing values of pandas
 
 
 @documented
@@ -164,11 +166,12 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         """Return labels as an array, after checks of their number and values."""
         if y is None:
             raise ValueError("y is missing; only a Dataset or a DataLoader has its own.")
-        y = y.numpy(force=True) if isinstance(y, torch.Tensor) else np.asarray(bools_of(y))
+        y = y.numpy(force=True) if isinstance(y, torch.Tensor) else np.asarray(check_labels(y))
         if len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows and y has {len(y)}.")
         if y.ndim == 2 and y.shape[1] == 1:
             y = y[:, 0]
+        _check_objects(y)
         if y.dtype.kind == "f" and not (np.isfinite(y).all() and (y == np.round(y)).all()):
             raise ValueError(NOT_WHOLE)
         return y
@@ -212,7 +215,8 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         -------
         ndarray of shape (n_rows, ...)
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=-1)]
+        most = self.predict_proba(X).argmax(axis=-1)  # before a fit there are no classes_
+        return self.classes_[most]
 
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`.
@@ -372,6 +376,21 @@ def class_numbers(y, n_classes=None):
             f"{n_classes} classes, got {y.min()} to {y.max()}."
         )
     return y
+
+
+def _check_objects(y):
+    """Raise a `ValueError` for missing labels, and for strings beside labels of other types."""
+    if y.dtype.kind not in "OfT":
+        return
+    for label in y.flat if y.dtype.kind != "f" else y[np.isnan(y)]:
+        if label is None or type(label).__name__ in NO_VALUES or label != label:
+            raise ValueError(
+                f"Input y contains missing labels (NaN), such as {label!r}. Leave out the rows "
+                "without a label."
+            )
+    kinds = sorted({type(label).__name__ for label in y.flat})
+    if len(kinds) > 1 and "str" in kinds:
+        raise ValueError(f"y contains labels of mixed types {kinds}. Give all the same type.")
 
 
 def _are_shares(output):

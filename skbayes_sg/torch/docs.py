@@ -10,9 +10,11 @@ PARTS = {
     module : torch.nn.Module or callable
         A module, or a function without arguments that returns a new module. The layers of a module
         are initialised anew for every chain by their methods `reset_parameters`. The module takes
-        one tensor and returns one tensor; the first axis of both is that of the rows. Parameters
-        that require no gradient keep their values, and so do vectors that an embedding uses for
-        padding.
+        one tensor and returns one tensor; the first axis of both is that of the rows, and the
+        output for a row depends on that row only: recurrent and attention layers need
+        ``batch_first=True``. Parameters that require no gradient keep their values, and so do
+        vectors that an embedding uses for padding. Predictions use the module of the fit, also
+        after another one has been set.
     prior : str, Prior or dict, default="normal"
         Prior of every parameter; parameters are independent. "normal" is N(0, 1) for all
         parameters, including biases; "fan_in" is N(0, 2/m) for weights of units with m inputs, and

@@ -25,6 +25,7 @@ from .flat import copy_of
 __all__ = ["DatasetRows", "TensorRows", "as_inputs", "is_dataset", "looks_random", "of_dataset"]
 
 AHEAD, FEW = 64, 100_000  # batches, and row numbers of batches, that are drawn at a time at most
+FLOATS = {torch.float16: np.float16, torch.float32: np.float32, torch.float64: np.float64}
 MOST_COLUMNS = 100  # inputs of an embedding up to which the extremes of each column are checked
 
 
@@ -59,8 +60,8 @@ def _as_tensor(X, dtype, embeds):
         raise ValueError("X must have rows, got a single number.")
     if embeds and np.issubdtype(X.dtype, np.integer):
         return torch.from_numpy(np.ascontiguousarray(X, dtype=np.int64))
-    numbers = str(dtype).removeprefix("torch.")
-    return torch.from_numpy(np.require(X, dtype=numbers, requirements=["C", "W"]))
+    numbers = FLOATS.get(dtype, np.float32)  # NumPy has no bfloat16
+    return torch.from_numpy(np.require(X, dtype=numbers, requirements=["C", "W"])).to(dtype)
 
 
 def moved(tensor, device):

@@ -1,5 +1,6 @@
 """What is given to modules: names of columns, items of a Dataset, labels; what modules return."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 pytest.importorskip("torch.nn", reason="torch is not installed: make test-torch")
 import torch
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
@@ -151,3 +153,93 @@ def test_batch_normalisation_needs_two_rows():
     with pytest.raises(InvalidParameterError, match="batch_size=1"):
         fitted(module, batch_size=1)
     fitted(module, batch_size=1, training=False)
+
+
+def test_predictions_before_a_fit_say_so():
+    for kind in (BayesianModuleClassifier, BayesianModuleRegressor):
+        with pytest.raises(NotFittedError):
+            kind(nn.Linear(4, 3)).predict(X)
+
+
+def missing_labels(missing):
+    """The species as strings, with a missing one: an array of objects."""
+    labels = np.array(["a", "b", "c"], dtype=object)[SPECIES]
+    labels[7] = missing
+    return labels
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, "NA", "NaT"])
+def test_missing_labels_are_named(missing):
+    if isinstance(missing, str):
+        missing = getattr(pytest.importorskip("pandas"), missing)
+    labels = missing_labels(missing)
+    for given in (labels, labels.tolist(), labels[:, None]):
+        with pytest.raises(ValueError, match="missing labels"):
+            fitted(given=(X, given))
+
+
+def test_missing_labels_of_other_types_are_named():
+    numbers = SPECIES.astype(float)
+    numbers[7] = np.nan
+    with pytest.raises(ValueError, match="missing labels"):
+        fitted(given=(X, numbers))
+    pd = pytest.importorskip("pandas")
+    for kind in ("string", "category", "Int64"):
+        labels = pd.Series(SPECIES).astype(str if kind == "category" else int).astype(kind)
+        labels[7] = None
+        with pytest.raises(ValueError, match="missing labels"):
+            fitted(given=(X, labels))
+
+
+def test_labels_of_mixed_types_are_named():
+    for labels in (missing_labels(1), missing_labels(1).tolist()):
+        with pytest.raises(ValueError, match=r"mixed types \['int', 'str'\]"):
+            fitted(given=(X, labels))
+
+
+@pytest.mark.parametrize("kind", [BayesianModuleClassifier, BayesianModuleRegressor])
+def test_modules_in_bfloat16_are_refused(kind):
+    with pytest.raises(InvalidParameterError, match=r"bfloat16.*module\.float\(\)"):
+        fitted(nn.Linear(4, 3).bfloat16(), kind=kind)
+
+
+def test_predictions_use_the_module_of_the_fit():
+    hidden = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3))
+    model = fitted(hidden)
+    expected = model.predict_proba(X)
+    other = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 3))
+    again = pickle.loads(pickle.dumps(model.set_params(module=other)))
+    hidden[1] = nn.ReLU()
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
+    np.testing.assert_array_equal(again.predict_proba(X), expected)
+    assert model.module is other
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert np.abs(model.fit(X, SPECIES).predict_proba(X) - expected).max() > 0.0
+
+
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.vectors, self.last = nn.Embedding(3, 2), nn.Linear(2, 3)
+
+    def forward(self, x):
+        return self.last(self.vectors(x).mean(dim=1))
+
+
+def test_whole_floats_for_an_embedding_are_named():
+    words = SPECIES[:, None]
+    with pytest.raises(InvalidParameterError, match="cannot be applied to rows of X"):
+        fitted(Words(), (words.astype(float), SPECIES))
+    model = fitted(Words(), (words, SPECIES))
+    assert model.predict(words).shape == SPECIES.shape
+    for given in (words.astype(float), Floats()):
+        with pytest.raises(InvalidParameterError, match=r"rows of X, .* type torch\.float32"):
+            model.predict(given)
+
+
+class Floats(Alone):
+    """Words as whole floats."""
+
+    def __getitem__(self, i):
+        return torch.tensor([float(SPECIES[i])])
