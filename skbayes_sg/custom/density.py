@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import cycle
 from typing import Any, cast
 
 import numpy as np
@@ -34,8 +35,10 @@ from ..priors.columns import SCALE
 from ..priors.families import POSITIVE_PRIORS, resolve, resolve_positive
 from ..priors.table import starting_point
 from ..recipe.crossing import judged
-from .derivatives import check_call, check_length, named_errors, of_shape
+from .derivatives import check_calls, check_function, check_lengths, named_errors, of_shape
+from .frozen_values import frozen
 from .growth import growth_of_density
+from .names import check_names
 from .regressor import _has
 from .row_law import differences_row_law_of, row_law_of
 
@@ -45,6 +48,9 @@ __all__ = ["CustomDensity"]
 # as many as WORK = rows x parameters x points allows, within these limits.
 FEWEST, MOST = 4, 20
 WORK = 2e5
+# Functions are called as plain Python for this number of rows, evenly spaced, and for the smallest
+# and largest values of this number of columns.
+ROWS_CALLED, COLUMNS_CALLED = 30, 10
 
 
 def _around_the_middle(law, table, n_rows, seed):
@@ -58,6 +64,21 @@ def _around_the_middle(law, table, n_rows, seed):
     spread = np.where(law.positive, 1.0, np.minimum(table[:, SCALE], 1e3))
     away, middle = spread * np.vstack([normals, -normals]), starting_point(table)
     return np.vstack([middle, middle + away])
+
+
+def _telling(rows):
+    """Return some tens of rows: evenly spaced ones, and those with extreme values of a column."""
+    n, width = rows.shape
+    columns = np.linspace(0, width - 1, min(width, COLUMNS_CALLED)).astype(int)
+    chosen = [np.linspace(0, n - 1, min(n, ROWS_CALLED)).astype(int)]
+    chosen += [(rows[:, j].argmin(), rows[:, j].argmax()) for j in columns]
+    return rows[np.unique(np.concatenate(chosen))]
+
+
+def _places(law, starts, rows):
+    """Return pairs (theta, row) for some tens of rows, at the points z of `starts` in turn."""
+    thetas = cycle(law.natural(starts))
+    return list(zip(thetas, _telling(rows), strict=False))
 
 
 def _is_positive(prior):
@@ -94,7 +115,7 @@ class CustomDensity(DensityEstimator):
         a pair ``(prior, n)`` for n parameters of that name. A prior for positive numbers, such as
         "half_normal", makes the parameter positive. A string stands for a prior of scale 1 in the
         parameter's own unit, whatever the rows are: "normal" is N(0, 1). Give a scale to parameters
-        of another size, ``Normal(scale=1000.0)``.
+        of another size, ``Normal(scale=1000.0)``. Names must be identifiers.
     derivative : callable, optional
         ``derivative(theta, row)``, the derivatives of f in all parameters, an array or a tuple.
         `fit` compares it with f. If None, derivatives are computed by complex steps if f accepts
@@ -210,6 +231,8 @@ class CustomDensity(DensityEstimator):
     [1.0, 2.0, 1.5, 0.1]
     """
 
+    _functions = None  # the `Frozen` log_density and derivative of the fit
+
     @with_parameters_of(DensityEstimator)
     def __init__(
         self,
@@ -232,6 +255,10 @@ class CustomDensity(DensityEstimator):
         self.mean = mean
         self.sample = sample
 
+    def __getstate__(self):
+        # The functions are parameters, and a loaded estimator takes them as they are then.
+        return super().__getstate__() | {"_functions": None}
+
     # -- what is sampled ----------------------------------------------------------------------
 
     def _variables(self):
@@ -242,11 +269,12 @@ class CustomDensity(DensityEstimator):
         wanted = "a dict of names to priors, or to pairs (prior, n)"
         if not (isinstance(self.parameters, dict) and self.parameters):
             Parameters(self).fail("parameters", wanted)
+        check_names(self, "parameters", self.parameters, are_attributes=False)
         found = []
         for name, value in self.parameters.items():
             prior = self._prior_of(name)
             n = None if prior is value else value[1]
-            if not isinstance(name, str) or not (n is None or (is_whole(n) and n >= 1)):
+            if not (n is None or (is_whole(n) and n >= 1)):
                 Parameters(self).fail("parameters", wanted)
             made = resolve_positive if _is_positive(prior) else resolve
             found.append((name, made(prior, f"parameters[{name!r}]"), n))
@@ -268,21 +296,31 @@ class CustomDensity(DensityEstimator):
 
     def _law(self, width):
         """Return the `RowLaw` for rows of `width` numbers; checks the parameters that define it."""
-        p = Parameters(self)
-        if not callable(self.log_density):
-            p.fail("log_density", "a function (theta, row) -> float")
-        for name in ("derivative", "mean", "sample"):
-            if not (getattr(self, name) is None or callable(getattr(self, name))):
-                p.fail(name, "None or a function")
-        backend = p.choice("backend", ["numba", "jax", "torch"])
-        if backend != "numba" and self.derivative is not None:
-            p.fail("derivative", f"None with backend={backend!r}, which has derivatives")
+        backend = self._check_functions()
         table, positive, _ = self._table()
         units = np.where(positive, 1.0, np.minimum(1.0, table[:, SCALE]))
         key = tuple(positive), tuple(map(float, units)), width
+        f, derivative = self._functions or (self.log_density, self.derivative)
         if getattr(self, "_by_differences", False):
-            return differences_row_law_of(self.log_density, *key)
-        return row_law_of(self.log_density, self.derivative, *key, backend)
+            return differences_row_law_of(f, *key)
+        return row_law_of(f, derivative, *key, backend)
+
+    def _check_functions(self):
+        """Check the parameters that are functions, and return the backend."""
+        p = Parameters(self)
+        backend = p.choice("backend", ["numba", "jax", "torch"])
+        if backend != "numba" and self.derivative is not None:
+            p.fail("derivative", f"None with backend={backend!r}, which has derivatives")
+        if backend == "numba":
+            check_function(self, "log_density", "a function (theta, row) -> float")
+        elif not callable(self.log_density):
+            p.fail("log_density", "a function (theta, rows) -> array")
+        if self.derivative is not None:
+            check_function(self, "derivative", "None or a function")
+        for name in ("mean", "sample"):
+            if not (getattr(self, name) is None or callable(getattr(self, name))):
+                p.fail(name, "None or a function")
+        return backend
 
     def _rows(self, X, y):
         """Return the rows that `log_density` gets: X, followed by y if there is one."""
@@ -331,7 +369,7 @@ class CustomDensity(DensityEstimator):
             starts = _around_the_middle(law, table, len(rows), request.seed)
         if self.backend == "numba":
             name = f"log_density of {type(self).__name__}"
-            check_call(self.log_density, name, (law.natural(starts[0]), rows[0]))
+            check_calls(self.log_density, name, _places(law, starts, rows))
         with np.errstate(all="ignore"):
             finite = [np.isfinite(law.log_likelihood(law.natural(z), rows)).all() for z in starts]
         if not any(finite):
@@ -369,6 +407,10 @@ class CustomDensity(DensityEstimator):
             table, _, labels = self._table()
             request = self._request(len(rows), labels)
             self._by_differences = False
+            self._functions = (
+                frozen(self.log_density, self.backend == "numba"),
+                frozen(self.derivative),
+            )
             with named_errors(f"log_density of {type(self).__name__}, or its derivative,"):
                 starts = self._starts(self._law(rows.shape[1]), table, rows, request)
                 law = self._checked_law(rows, starts[0])
@@ -424,7 +466,7 @@ class CustomDensity(DensityEstimator):
         """
         law = self._law(rows.shape[1])
         if law.derivatives == "given":
-            check_length(self.derivative, (law.natural(start), rows[0]), law.n_extra)
+            check_lengths(self.derivative, _places(law, start[None], rows), law.n_extra)
         wrong = law.disagreement(start, rows)
         if wrong is not None and law.derivatives != "complex step":
             self._refuse(law.derivatives, *wrong)

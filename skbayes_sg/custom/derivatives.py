@@ -13,16 +13,18 @@ and complex steps and given derivatives are compared with it.
 
 import contextlib
 import numbers
+from types import FunctionType
 
 import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from .._base.jit import uncached
+from .._base.validation import Parameters
 from ..exceptions import InvalidParameterError
 
 __all__ = ["compiled", "differences_of", "first_difference", "named_errors", "of_shape", "steps_of"]
-__all__ += ["NOT_COMPLEX", "check_call", "check_length"]
+__all__ += ["NOT_COMPLEX", "check_calls", "check_function", "check_lengths"]
 
 TINY = 1e-20  # ε, the size of a complex step
 STEP = 1e-3  # step h of a central difference, in units of the argument
@@ -109,41 +111,76 @@ def first_difference(slope, reference, places):
     return None
 
 
-def check_call(f, name, arguments):
-    """Raise `InvalidParameterError` if a function reads beyond its arguments, or returns no number.
+def check_function(estimator, name, wanted):
+    """Raise `InvalidParameterError` if the parameter `name` is no function that Numba can compile.
 
-    It is called once as plain Python, since compiled code would read whatever memory lies beyond.
+    `wanted` says what the function must be.
     """
-    try:
-        with np.errstate(all="ignore"):
-            found = getattr(f, "py_func", f)(*arguments)
-    except IndexError as error:
-        raise InvalidParameterError(f"The {name} reads beyond its arguments: {error}.") from error
-    # Other errors of plain Python may not occur in compiled code, and are left to it.
-    except (ArithmeticError, AttributeError, TypeError, ValueError):
-        return
-    is_array = isinstance(found, np.ndarray)
-    if not is_array and isinstance(found, numbers.Real | np.bool_):
-        return
-    if not is_array or found.ndim or found.dtype.kind not in "biuf":
-        got = f"an array of shape {found.shape}" if is_array and found.ndim else repr(found)
-        raise InvalidParameterError(
-            f"The {name} must return one number, the logarithm of the likelihood of a row, got "
-            f"{got}."
+    p, value = Parameters(estimator), getattr(estimator, name)
+    if not callable(value):
+        p.fail(name, wanted)
+    if not isinstance(value, FunctionType | Dispatcher):
+        p.fail(
+            name,
+            f"{wanted}, written with def or lambda, because Numba compiles it. In place of a "
+            "partial function, a method or an object that can be called, write a def that reads "
+            "the values that are fixed from global variables or from those of a function around it",
         )
 
 
-def check_length(derivative, arguments, n, *, bare=False):
-    """Raise `InvalidParameterError` if a derivative does not return n numbers.
+def _said_by(f, name, arguments):
+    """Return what a function returns as plain Python, or `NotImplemented` if it raises an error.
 
-    It is called once as plain Python. With `bare`, a single number (n = 1) must be returned as a
-    number, and not in an array or a tuple.
+    Compiled code would read whatever memory lies beyond its arguments; plain Python raises an
+    `IndexError`, which becomes an `InvalidParameterError`. Other errors of plain Python may not
+    occur in compiled code, and are left to it.
     """
     try:
-        with np.errstate(all="ignore"):
-            shape = np.shape(getattr(derivative, "py_func", derivative)(*arguments))
-    except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError):
-        return  # errors of plain Python may not occur in compiled code, and are left to it
+        return getattr(f, "py_func", f)(*arguments)
+    except IndexError as error:
+        raise InvalidParameterError(f"The {name} reads beyond its arguments: {error}.") from error
+    except (ArithmeticError, AttributeError, TypeError, ValueError):
+        return NotImplemented
+
+
+def check_calls(f, name, places):
+    """Raise `InvalidParameterError` if a function reads beyond its arguments, or returns no number.
+
+    It is called as plain Python with each of `places`, tuples of arguments.
+    """
+    with np.errstate(all="ignore"):
+        for arguments in places:
+            found = _said_by(f, name, arguments)
+            if found is NotImplemented or isinstance(found, numbers.Real | np.bool_):
+                continue
+            is_array = isinstance(found, np.ndarray)
+            if not is_array or found.ndim or found.dtype.kind not in "biuf":
+                got = f"an array of shape {found.shape}" if is_array and found.ndim else repr(found)
+                raise InvalidParameterError(
+                    f"The {name} must return one number, the logarithm of the likelihood of a row, "
+                    f"got {got}."
+                )
+
+
+def check_lengths(derivative, places, n, *, bare=False):
+    """Raise `InvalidParameterError` if a derivative does not return n numbers.
+
+    It is called as plain Python with each of `places`, tuples of arguments, and must not read
+    beyond them either. With `bare`, a single number (n = 1) must be returned as a number, and not
+    in an array or a tuple.
+    """
+    with np.errstate(all="ignore"):
+        for arguments in places:
+            found = _said_by(derivative, "derivative", arguments)
+            if found is not NotImplemented:
+                _check_length(found, n, bare)
+
+
+def _check_length(found, n, bare):
+    try:
+        shape = np.shape(found)
+    except ValueError:  # the parts have different shapes, which Numba says better
+        return
     if shape != (() if bare and n == 1 else (n,)):
         wanted = "a number" if bare and n == 1 else f"{n} number{'s' * (n > 1)} in a tuple or array"
         got = f"{shape[0]}" if len(shape) == 1 else f"an array of shape {shape}"

@@ -14,6 +14,7 @@ from .._base import streams
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..models import Model
 from .derivatives import NOT_COMPLEX, STEP, compiled, differences_of, first_difference, steps_of
+from .frozen_values import frozen
 
 __all__ = ["CustomLaw", "differences_law_of", "law_of"]
 
@@ -198,13 +199,24 @@ class CustomLaw(Model):
         return [(centre + units * x, float(y), units) for x, y in zip(normals, rows, strict=True)]
 
 
-@lru_cache(maxsize=64)
 def law_of(f, derivative, n_linear, n_extra):
-    """Return the `CustomLaw` of these functions, which is compiled once in a process."""
-    return CustomLaw(f, derivative, n_linear, n_extra)
+    """Return the `CustomLaw` of these functions.
+
+    It is compiled once in a process for the values of the variables that they read.
+    """
+    return _law_of(frozen(f), frozen(derivative), n_linear, n_extra)
 
 
 @lru_cache(maxsize=64)
+def _law_of(f, derivative, n_linear, n_extra):
+    return CustomLaw(f.function, derivative and derivative.function, n_linear, n_extra)
+
+
 def differences_law_of(f, n_linear, n_extra):
     """Return the `CustomLaw` of f with derivatives by central differences alone."""
-    return law_of(f, None, n_linear, n_extra).by_differences()
+    return _differences_law_of(frozen(f), n_linear, n_extra)
+
+
+@lru_cache(maxsize=64)
+def _differences_law_of(f, n_linear, n_extra):
+    return _law_of(f, None, n_linear, n_extra).by_differences()

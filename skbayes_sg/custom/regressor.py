@@ -15,15 +15,18 @@ from ..engine.target import Target
 from ..estimators._parameters import with_shared_parameters
 from ..estimators._regression import BayesianRegressor, _spread
 from ..estimators._shards import Plan
+from ..estimators._store import all_or_nothing
 from ..geometry.mode import check_independent
 from ..kernels.layout import FACT_Y
 from ..models import LinearKnownNoise
 from ..priors import Flat, Normal, PositivePrior, Units
 from ..priors.families import of_family, resolve_positive
 from ..priors.table import starting_point
-from .derivatives import check_call, check_length, named_errors, of_shape
+from .derivatives import check_calls, check_function, check_lengths, named_errors, of_shape
+from .frozen_values import frozen
 from .growth import growth_of_regression, most_in_a_row
 from .law import differences_law_of, law_of
+from .names import check_names
 
 __all__ = ["CustomRegressor"]
 
@@ -32,6 +35,7 @@ WIDE = 10.0
 # Sizes of linear predictors at which the likelihood must be defined, since priors are as wide.
 PREDICTORS = 0.3, 1.0, 2.0, 5.0
 RESPONSES = 1000  # number of different responses, at most, for which that is checked
+RESPONSES_CALLED = 20  # the same for calls of the functions as plain Python
 # A curvature counts as zero if it changes the slope, over a unit of the predictor, by no more than
 # this share of the largest slope: that may be rounding error.
 ROUNDING = 1e-6
@@ -59,6 +63,20 @@ def _never(estimator):
 def _unchanged(y, weight):
     """Return responses and weights as they are: this model needs no transformation of them."""
     return y, weight
+
+
+def _different(y, most):
+    """Return different responses, evenly spaced among the sorted ones, and `most` at most."""
+    found = np.unique(y)
+    return found[np.linspace(0, len(found) - 1, min(len(found), most)).astype(int)]
+
+
+def _called(law, places, y):
+    """Return arguments (eta, y, *extras) at predictors z of `places` and at different responses."""
+    K = law.n_linear
+    etas = places[:, 0] if K == 1 else places[:, :K]
+    parts = list(zip(etas, np.exp(places[:, K:]), strict=True))
+    return [(eta, v, *more) for v in _different(y, RESPONSES_CALLED) for eta, more in parts]
 
 
 class CustomRegressor(BayesianRegressor):
@@ -102,7 +120,9 @@ class CustomRegressor(BayesianRegressor):
         The positive parameters by name, in the order of the arguments of f, each with its prior: a
         string such as "half_normal", or a `PositivePrior`. The strings stand for priors with
         ``scale="auto"``, which is the standard deviation of the response, but at least 1: a
-        parameter of scale has the units of the response, and a parameter of shape has none.
+        parameter of scale has the units of the response, and a parameter of shape has none. Names
+        must be identifiers, and no attribute of the estimator may have the name with an underscore
+        after it, as "posterior" in ``posterior_``.
     n_predictors : int, default=1
         Number of linear predictors, each with coefficients of its own. If there are several, eta is
         an array of them.
@@ -175,6 +195,7 @@ class CustomRegressor(BayesianRegressor):
     """
 
     _has_one_peak = False  # nothing is known about the shape of the likelihood
+    _functions = None  # the `Frozen` log_likelihood and derivative of the fit
 
     @with_shared_parameters
     def __init__(
@@ -201,6 +222,27 @@ class CustomRegressor(BayesianRegressor):
         tags.regressor_tags.poor_score = True  # `score` is a log density, not R²
         return tags
 
+    def __getstate__(self):
+        # The functions are parameters, and a loaded estimator takes them as they are then.
+        return super().__getstate__() | {"_functions": None}
+
+    # -- fitting ------------------------------------------------------------------------------
+
+    def _fit(self, X, **rows):
+        with all_or_nothing(self):
+            self._freeze()
+            return super()._fit(X, **rows)
+
+    def _fit_parts(self, parts):
+        self._freeze()
+        return super()._fit_parts(parts)
+
+    def _partial_fit(self, X, *rows):
+        with all_or_nothing(self):
+            if not hasattr(self, "posterior_"):
+                self._freeze()
+            return super()._partial_fit(X, *rows)
+
     # -- the model ----------------------------------------------------------------------------
 
     @property
@@ -214,25 +256,27 @@ class CustomRegressor(BayesianRegressor):
         self._check_functions()
         K, E = int(self.n_predictors), len(self._positive)
         by_differences, unit = getattr(self, "_measured", (False, 1.0))
+        f, derivative = self._functions or (self.log_likelihood, self.derivative)
         if by_differences:
-            return differences_law_of(self.log_likelihood, K, E).with_unit(unit)
-        return law_of(self.log_likelihood, self.derivative, K, E).with_unit(unit)
+            return differences_law_of(f, K, E).with_unit(unit)
+        return law_of(f, derivative, K, E).with_unit(unit)
+
+    def _freeze(self):
+        self._functions = frozen(self.log_likelihood), frozen(self.derivative)
 
     def _check_functions(self):
         """Raise `InvalidParameterError` for functions, extras or numbers that are not accepted."""
         p = Parameters(self)
         p.integer("n_predictors", 1)
-        if not callable(self.log_likelihood):
-            p.fail("log_likelihood", "a function (eta, y, *extras) -> float")
-        for name in ("derivative", "mean", "sample"):
+        check_function(self, "log_likelihood", "a function (eta, y, *extras) -> float")
+        if self.derivative is not None:
+            check_function(self, "derivative", "None or a function")
+        for name in ("mean", "sample"):
             if not (getattr(self, name) is None or callable(getattr(self, name))):
                 p.fail(name, "None or a function")
-        if not isinstance(self._positive, dict) or not all(
-            isinstance(k, str) and k.isidentifier() and k not in ("coef", "intercept")
-            for k in self._positive
-        ):
-            wanted = "None or a dict of names, other than 'coef' and 'intercept', to priors of "
-            p.fail("extras", f"{wanted}positive parameters")
+        if not isinstance(self._positive, dict):
+            p.fail("extras", "None or a dict of names to priors of positive parameters")
+        check_names(self, "extras", self._positive, are_attributes=True)
         for prior in self._positive.values():
             if not isinstance(resolve_positive(prior, "extras"), PositivePrior):
                 p.fail("extras", "a dict of names to priors of positive parameters")
@@ -257,9 +301,8 @@ class CustomRegressor(BayesianRegressor):
         law = self._law
         self._check_finite(law, y, unit)
         if law.derivatives == "given":
-            eta = np.zeros(law.n_linear) if law.n_linear > 1 else 0.0
-            arguments = eta, float(y[0]), *np.ones(law.n_extra)
-            check_length(self.derivative, arguments, law.n_predictors, bare=True)
+            places = _called(law, self._tried(law, y, unit), y)
+            check_lengths(self.derivative, places, law.n_predictors, bare=True)
         wrong = law.disagreement(y, max(unit, 1.0))
         if wrong is not None and law.derivatives == "given":
             z, value, j, given, found = wrong
@@ -288,12 +331,9 @@ class CustomRegressor(BayesianRegressor):
 
         These are z = 0, and linear predictors at the median of y with extras equal to `unit`.
         """
-        K = law.n_linear
-        tried = np.r_[np.full(K, np.median(y)), np.full(law.n_extra, np.log(unit))]
-        tried = np.stack([np.zeros(law.n_predictors), tried])
-        eta, extras = tried[1, :K], np.exp(tried[1, K:])
-        arguments = eta if K > 1 else eta[0], float(y[0]), *map(float, extras)
-        check_call(self.log_likelihood, f"log_likelihood of {type(self).__name__}", arguments)
+        places = self._tried(law, y, unit)
+        name, tried = f"log_likelihood of {type(self).__name__}", places[:2]
+        check_calls(self.log_likelihood, name, _called(law, places, y))
         with np.errstate(all="ignore"):
             values = law.log_likelihood(np.tile(tried, (len(y), 1, 1)), y)
         lost = ~np.isfinite(values).any(axis=1)
@@ -304,23 +344,31 @@ class CustomRegressor(BayesianRegressor):
                 f"at {self._described(tried[0])} it is {values[i, 0]}. Every response must be "
                 "possible for all predictors."
             )
-        self._check_defined(law, y, unit)
+        self._check_defined(law, y, places[2:])
 
-    def _check_defined(self, law, y, unit):
-        """Raise `ValueError` if the likelihood is NaN, or +∞, at predictors that priors allow.
+    def _tried(self, law, y, unit):
+        """Return the predictors z = (η, log extras) at which the functions are called for checks.
 
-        It may be -∞, where a response is impossible.
+        First come z = 0, and the median of y with extras equal to `unit`; then predictors of the
+        sizes that priors allow.
         """
-        sizes = [sign * size for size in PREDICTORS for sign in (-1.0, 1.0)]
+        median = np.r_[np.full(law.n_linear, np.median(y)), np.full(law.n_extra, np.log(unit))]
         turns = [np.ones(law.n_linear), (-1.0) ** np.arange(law.n_linear)][: law.n_linear]
         places = [
-            np.r_[size * turn, np.full(law.n_extra, level)]
-            for size in sizes
+            np.r_[sign * size * turn, np.full(law.n_extra, level)]
+            for size in PREDICTORS
+            for sign in (-1.0, 1.0)
             for turn in turns
             for level in {0.0, float(np.log(unit))}
         ]
-        own = np.unique(y)
-        own = own[np.linspace(0, len(own) - 1, min(len(own), RESPONSES)).astype(int)]
+        return np.stack([np.zeros(law.n_predictors), median, *places])
+
+    def _check_defined(self, law, y, places):
+        """Raise `ValueError` if the likelihood is NaN, or +∞, at the predictors `places`.
+
+        It may be -∞, where a response is impossible.
+        """
+        own = _different(y, RESPONSES)
         with np.errstate(all="ignore"):
             values = law.log_likelihood(np.tile(places, (len(own), 1, 1)), own)
         lost = np.isnan(values) | np.isposinf(values)

@@ -13,6 +13,7 @@ from ..densities.density import RowDensity
 from ..kernels.layout import FACT_WEIGHT
 from .arrays import OVERHEAD, functions_of, kernels_of
 from .derivatives import NOT_COMPLEX, compiled, differences_of, first_difference, steps_of
+from .frozen_values import frozen
 
 __all__ = ["RowLaw", "row_law_of"]
 
@@ -198,13 +199,26 @@ class RowLaw(RowDensity):
             return first_difference(self._slope, self._differences, places)
 
 
-@lru_cache(maxsize=64)
 def row_law_of(f, derivative, positive, units, width, backend):
-    """Return the `RowLaw` of these functions, which is compiled once in a process."""
-    return RowLaw(f, derivative, positive, units, width, backend)
+    """Return the `RowLaw` of these functions.
+
+    It is compiled once in a process for the values of the variables that they read.
+    """
+    f, derivative = frozen(f, backend == "numba"), frozen(derivative)
+    return _row_law_of(f, derivative, positive, units, width, backend)
 
 
 @lru_cache(maxsize=64)
+def _row_law_of(f, derivative, positive, units, width, backend):
+    own = derivative and derivative.function
+    return RowLaw(f.function, own, positive, units, width, backend)
+
+
 def differences_row_law_of(f, positive, units, width):
     """Return the `RowLaw` of f with derivatives by central differences alone."""
-    return row_law_of(f, None, positive, units, width, "numba").by_differences()
+    return _differences_row_law_of(frozen(f), positive, units, width)
+
+
+@lru_cache(maxsize=64)
+def _differences_row_law_of(f, positive, units, width):
+    return _row_law_of(f, None, positive, units, width, "numba").by_differences()

@@ -16,6 +16,8 @@ from ..models.probabilities import class_probabilities, log_mean_probabilities, 
 
 __all__ = ["ClassPredictions", "check_labels", "check_targets", "class_weights", "encode"]
 
+MISSING = {"NoneType", "NAType", "NaTType"}  # names of the types of missing labels, beside NaN
+
 
 class ClassPredictions:
     """Predictions of a classifier from its draws.
@@ -185,10 +187,14 @@ def _kinds(y):
 
 
 def _mixed(y):
-    """The `ValueError` for labels of mixed types."""
-    return ValueError(
-        f"y contains labels of mixed types {_kinds(y)}. Give all labels the same type."
-    )
+    """The `ValueError` for labels of mixed types, or for missing ones among them."""
+    kinds = _kinds(y)
+    if MISSING & set(kinds) or any(isinstance(label, float) and label != label for label in y):
+        return ValueError(
+            f"Input y contains missing labels: its types are {kinds}. Leave out the rows without a "
+            "label."
+        )
+    return ValueError(f"y contains labels of mixed types {kinds}. Give all labels the same type.")
 
 
 def check_labels(y):

@@ -147,9 +147,10 @@ def test_densities_that_are_positive_at_zero(seed):
     precision = X @ X + 1.0
     centre, sd = X @ of_rows / precision, precision**-0.5
     law = stats.truncnorm(-centre / sd, np.inf, centre, sd)
-    for order in ["linear", "quadratic"]:
+    mcse = law.std() / np.sqrt(model.diagnostics_["min_ess"])
+    for order, most in [("linear", 4.0 * mcse), ("quadratic", 0.015 * law.std())]:
         mean = float(posterior.mean("effect", control_variate=order))
-        assert abs(mean - law.mean()) < 0.03 * law.std()
+        assert abs(mean - law.mean()) < most
     assert np.isclose(posterior.std("effect", control_variate="quadratic"), law.std(), rtol=0.03)
 
 

@@ -341,12 +341,16 @@ def labels(*values, dtype=None):
         (pd.Series(["a" if label else None for label in y], dtype="category"), "y contains NaN"),
         (y.astype(object), r"y is an array of int objects.*y\.astype\(int\)"),
         (labels(b"a", b"b"), "y is an array of bytes_ objects"),
-        (labels(True, None, dtype=object), r"mixed types \['NoneType', 'bool'\]"),
+        (labels(True, None, dtype=object), r"missing labels: .*\['NoneType', 'bool'\]"),
+        (labels("a", None, dtype=object), r"missing labels: .*\['NoneType', 'str'\]"),
+        (["a" if label else None for label in y], r"missing labels: .*\['NoneType', 'str'\]"),
+        (["a" if label else np.nan for label in y], r"missing labels: .*\['float', 'str'\]"),
+        (["a" if label else pd.NA for label in y], r"missing labels: .*\['NAType', 'str'\]"),
     ],
     ids=[
         "none", "nan", "inf", "continuous", "two outputs", "one class", "one class of str",
         "mixed", "mixed list", "nullable int", "nullable str", "category", "int objects",
-        "bytes", "bool and None",
+        "bytes", "bool and None", "str and None", "list with None", "list with NaN", "list with NA",
     ],
 )  # fmt: skip
 def test_bad_labels(bad, text):
