@@ -37,6 +37,7 @@ KSD_DRAWS = 1000  # most draws of all chains from which the kernel Stein discrep
 CONFLICT = 5.0  # standard deviations between the prior and what the data alone say
 TAIL = 0.45  # 1/df of a Student's t tail, which has no variance from 0.5 on
 ROUNDING = 1.0  # rounding error of the response, in units of the standard deviation of the noise
+DIVERGENT = 0.002  # share of trajectories that diverge
 WALL = 0.01  # share of trajectories that meet walls, beyond which scores do not judge draws
 PARETO_K = 0.7  # Pareto k of importance weights, above which averages do not converge
 # Posterior standard deviations by which quadratics in place of earlier rows (`partial_fit`) may
@@ -65,6 +66,10 @@ TIES = "Use a noise_prior that excludes noise far below the resolution of the re
 QUANTILES = "Mean and standard deviation depend on the farthest draws: report quantiles."
 STEP = "Use step_size='auto' and batch_size='auto', a smaller step, or sampler='hmc'."
 WEIGHTS = "Use sampler='hmc', which needs no weights."
+NARROW = (
+    "The posterior is too narrow for the steps in some places, and the draws may lack them: use "
+    "parameters that depend less on each other, tighter priors, or a smaller step_size."
+)
 WALLS = (
     "They turn back there, and the draws are right if R-hat and effective sample sizes are. For "
     "faster chains use parameters whose support is fixed, such as log(a - max(y)) in the place of "
@@ -274,6 +279,10 @@ def check_draws(
       of the gradient adds more than a tenth to a variance, or is predicted to do so together with
       the step; the **farthest draw** is where the posterior has no mass: a rare batch has thrown a
       chain out.
+    * **divergences**: more than 0.2 % of the trajectories of HMC or MALA lose more than 20 nats of
+      energy, so that chains do not enter the narrowest places of the posterior.
+    * a note on **walls**: more than 1 % of the trajectories meet places behind which the likelihood
+      is zero. Scores cannot judge such draws, and are not kept.
     * **shards**: the combination of subposteriors has come with a warning that they do not agree.
     * a **heavy tail**: far out the density falls as slowly as that of a Student's t prior, or as
       that of coefficients with flat priors and hardly more rows, by weight, than there are of them,
@@ -523,6 +532,7 @@ def _check_evidence(examination, evidence, skipped=()):
     )
     noise += "a response far from zero."
     judge("rounding", "no noise", ROUNDING, exact, noise)
+    judge("divergent", "divergences", DIVERGENT, "{value:.1%} of the trajectories diverge", NARROW)
     met = "{value:.0%} of the trajectories meet one, behind which the likelihood is zero"
     judge("wall", "walls", WALL, met, WALLS, note=True)
     apart = "the data alone are {value:.1f} standard deviations from the prior"

@@ -31,9 +31,12 @@ POTENTIAL, ENERGY, REMAINING, EPSILON, LOG_STEP, LOG_AVERAGE = range(6)
 ERROR, ADAPTED, ANCHOR, ACCEPTED, TRIED, LEAPFROGS = range(6, 12)
 # Walls are places where U jumps to infinity. Whether steps that would lead behind them bounce off;
 # number of trajectories that have met one, or without bouncing have ended where H is not finite; U
-# before the present step; and steps and bounces of the present trajectory.
-WALLED, OUTSIDE, BEFORE, STEPS, BOUNCES = range(12, 17)
-N_STATE, N_RECORD = 8, 17
+# before the present step; and steps and bounces of the present trajectory. Last, the number of
+# trajectories that have diverged.
+WALLED, OUTSIDE, BEFORE, STEPS, BOUNCES, DIVERGENT = range(12, 18)
+N_STATE, N_RECORD = 8, 18
+# Nats of energy by which a trajectory diverges: with steps that suit a place none loses so much.
+DIVERGED = 20.0
 MAX_LEAPFROG = 1024  # largest number of leapfrog steps of a trajectory
 MAX_WALLED = 8  # and between walls, where many would go to and fro on the same path
 BOUNCED = 0.4  # by how much the dual averaging lowers acceptance rates if all steps bounce
@@ -143,6 +146,8 @@ def _accept(state, record, proposed, rng):
     if record[BOUNCES] > 0.0 or not is_inside:
         record[OUTSIDE] += 1.0
     probability = math.exp(min(change, 0.0)) if is_inside else 0.0
+    if not change >= -DIVERGED:
+        record[DIVERGENT] += 1.0
     if rng.random() < probability:
         record[POTENTIAL] = proposed
         for j in range(state.shape[1]):

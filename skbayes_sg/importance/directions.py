@@ -9,7 +9,7 @@ orthogonal in this order; one that mostly lies in those before it is dropped.
 import numpy as np
 from scipy import linalg
 
-__all__ = ["cluster_directions"]
+__all__ = ["cluster_directions", "independent"]
 
 ALIGNED = 0.8  # |cos| within a cluster
 LIGHT = 0.02  # a cluster with a smaller total score needs no warp
@@ -29,7 +29,7 @@ def cluster_directions(vectors, scores, first=()):
         Directions in φ.
     scores : array of shape (n,)
     first : sequence of arrays of shape (n_parameters,)
-        Unit vectors that are axes in any case, before all others.
+        Unit vectors that are axes in any case, before all others. They must be `independent`.
 
     Returns
     -------
@@ -59,6 +59,17 @@ def cluster_directions(vectors, scores, first=()):
             axes.append(axis)
             members.append(own)
     return np.array(axes).reshape(-1, vectors.shape[1]), members
+
+
+def independent(axes):
+    """Those of some unit vectors that do not mostly lie in the span of the ones before them."""
+    found, orthogonal = [], []
+    for axis in axes:
+        own = _orthogonal(axis, orthogonal)
+        if own is not None:
+            found.append(axis)
+            orthogonal.append(own)
+    return found
 
 
 def _seeds(units, left):

@@ -10,7 +10,7 @@ from ..kernels import many_draws
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, frozen
 from ..priors import Flat, Normal
 from ..priors.families import of_family
-from .directions import cluster_directions
+from .directions import cluster_directions, independent
 from .fourth_order import FourthOrder, seconds_of_fourth_order
 from .potential import NearAndFar, Potential
 from .remainders import (
@@ -226,7 +226,7 @@ def _edges(frame):
     """
     model, D = frame.target.model, frame.target.n_parameters
     width = [(linalg.norm(frame.F[j]), j) for j in range(D - model.n_extra, D)]
-    return [frame.F[j] / size for size, j in width if model.has_edge and size > SURE]
+    return independent(frame.F[j] / size for size, j in width if model.has_edge and size > SURE)
 
 
 class _Section:

@@ -63,8 +63,9 @@ class Posterior:
         (`skbayes_sg.diagnostics.step_bias`); ``noise_share``, the share of gradient noise in each
         variance; ``coupled_distance``; ``inflation``, the share that step and noise are predicted
         to add to a variance; ``excursion``, by how many nats the farthest draw is less likely than
-        draws of the posterior can be; ``wall``, the share of trajectories that meet places where
-        the density ends abruptly; ``prior_conflict``.
+        draws of the posterior can be; ``divergent``, the share of trajectories that diverge;
+        ``wall``, the share of those that meet places where the density ends abruptly;
+        ``prior_conflict``.
     moments : skbayes_sg.posterior.moments.RunningMoments, optional
         Moments of all draws that were made, if `flat` has only some of them. Means, standard
         deviations, R-hat and Monte Carlo errors then refer to all draws.

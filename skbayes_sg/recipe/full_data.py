@@ -23,10 +23,17 @@ from ..gradients import Full
 from ..models import Robust
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows
-from . import walls
+from . import divergences, walls
 from .final_run import Production, outcome_of
 from .price import EXACT_WARMUP as WARMUP
-from .price import MUCH_MORE, TOLD_SECONDS, seconds_of_chains, seconds_of_steps, warn_if_long
+from .price import (
+    LONG_SECONDS,
+    MUCH_MORE,
+    TOLD_SECONDS,
+    seconds_of_chains,
+    seconds_of_steps,
+    warn_if_long,
+)
 
 __all__ = ["run_exact"]
 
@@ -72,8 +79,7 @@ def run_exact(modes, request, watch=None):
         for chain in chains:
             chain.record[metropolis.LOG_STEP] = average
         setup = replace(setup, step_size=_adapted(chains))
-    for chain in chains:
-        chain.record[[metropolis.ACCEPTED, metropolis.TRIED, metropolis.OUTSIDE]] = 0.0
+    setup, chains = _shortened(setup, target, chains, request)
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     walled = walls.are_bounced_off(chains)
     if adapt and _crawls(setup) and not walled:
@@ -82,8 +88,9 @@ def run_exact(modes, request, watch=None):
     thin, seconds = request.thin or 1, _seconds_of_a_draw(setup, target, request, walled)
     _tell_again(seconds * thin * request.n_draws, told, target, dynamics)
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, seconds=seconds)
-    made, chains = production.run(chains, watch)
-    return walls.judged(outcome_of(made, frame), frame, chains, request.seed)
+    made, chains = _produce(production, chains, request, watch)
+    outcome = divergences.told(outcome_of(made, frame), chains)
+    return walls.judged(outcome, frame, chains, request.seed)
 
 
 def _crawls(setup):
@@ -176,7 +183,7 @@ def _tell_again(seconds, told, target, dynamics, least=0.0):
     return told
 
 
-def _seconds_of_a_draw(setup, target, request, walled):
+def _seconds_of_a_draw(setup, target, request, walled=False):
     """Predicted seconds of one trajectory of all chains, with the step size of the set-up."""
     most = metropolis.MAX_WALLED if walled else metropolis.MAX_LEAPFROG
     steps = np.clip(_steps_of_a_trajectory(setup), 1.0, most)
@@ -200,6 +207,53 @@ def _tell_early(setup, chains, target, request, told, least):
     )
     seconds = n_draws * _seconds_of_a_draw(setup, target, request, walled)
     return _tell_again(seconds, told, target, setup.dynamics, least)
+
+
+def _produce(production, chains, request, watch):
+    """Run a `Production`, and again with half the step if chains diverge and it is quick.
+
+    They may have found narrow places only now.
+    """
+    made, chains = production.run(chains, watch)
+    for _ in range(divergences.HALVINGS):
+        if request.step_size is not None or not divergences.are_many(chains):
+            break
+        seconds = 2.0 * production.seconds
+        if seconds * production.thin * request.n_draws > TOLD_SECONDS:
+            break
+        production.setup = _with_half_steps(production.setup, chains)
+        production.seconds = seconds
+        divergences.forget(chains)
+        made, chains = production.run(chains, watch)
+    return made, chains
+
+
+def _shortened(setup, target, chains, request):
+    """The set-up and the chains, with steps halved while trajectories diverge."""
+    for halvings in range(divergences.HALVINGS + 1):
+        if not _should_halve(setup, target, chains, request):
+            break
+        if halvings > 0:
+            setup = _with_half_steps(setup, chains)
+        divergences.forget(chains)
+        _, chains = sample(setup, chains, divergences.TRIAL, 1, n_jobs=request.n_jobs)
+    divergences.forget(chains)
+    return setup, chains
+
+
+def _should_halve(setup, target, chains, request):
+    """Whether trajectories diverge, and a run with half the step would not be long."""
+    n_trajectories = request.n_draws * (request.thin or 1)
+    seconds = 2.0 * n_trajectories * _seconds_of_a_draw(setup, target, request)
+    may_halve = request.step_size is None and seconds < LONG_SECONDS
+    return may_halve and divergences.are_many(chains)
+
+
+def _with_half_steps(setup, chains):
+    """The set-up with half the leapfrog step, which the chains get as well."""
+    for chain in chains:
+        chain.record[metropolis.LOG_STEP] -= np.log(2.0)
+    return replace(setup, step_size=_constant(chains[0].record[metropolis.LOG_STEP]))
 
 
 def _log_step(chains):
@@ -247,5 +301,8 @@ def _warm_up(modes, setup, chains, request, told):
             theta_shift = preconditioning.apply(old.F, chain.state[:1])
             chain.state[0] = preconditioning.solve(frame.F, theta_shift)[0]
             chain.record = metropolis.new_record(setup.first_step, walled)
-    _, chains = sample(setup, chains, n - second, 1, **options)
+    half = (n - second) // 2
+    _, chains = sample(setup, chains, half, 1, **options)
+    divergences.forget(chains)  # of the steps that were tried first, which may be too long
+    _, chains = sample(setup, chains, n - second - half, 1, **options)
     return frame, setup, chains, told

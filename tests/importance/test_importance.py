@@ -1,5 +1,6 @@
 """Independent draws with a certificate: exact identities of each part, then laws by quadrature."""
 
+import math
 import warnings
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,11 +12,12 @@ from scipy import integrate, special, stats
 from scipy.interpolate import CubicSpline
 
 from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor, Posterior
+from skbayes_sg.custom import CustomRegressor
 from skbayes_sg.diagnostics import check_draws, convergence
 from skbayes_sg.diagnostics.convergence import pareto_smoothed
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import SamplerConvergenceWarning
-from skbayes_sg.importance import lockstep, sample
+from skbayes_sg.importance import directions, lockstep, sample
 from skbayes_sg.importance.certificate import Certificate, certified, resampled
 from skbayes_sg.importance.directions import ALIGNED, cluster_directions
 from skbayes_sg.importance.fit import fit_proposal
@@ -226,6 +228,37 @@ def test_clusters_are_those_of_all_cosines(seed):
     _, members = cluster_directions(vectors, scores)
     assert len(members) > 6
     assert all(set(own.tolist()) in known for own in members)
+
+
+def test_axes_that_depend_on_each_other_are_left_out():
+    one, two = np.array([1.0, 0.0, 0.0]), np.array([0.9, np.sqrt(0.19), 0.0])
+    three = np.array([0.0, 0.0, 1.0])
+    found = directions.independent([one, two, three])
+    assert np.array_equal(found, [one, three])
+    axes, _ = cluster_directions(np.eye(3), np.zeros(3), found)
+    assert np.array_equal(axes, [one, three])
+
+
+def test_positive_parameters_that_depend_on_each_other_are_sampled():
+    """The shape and the power of a generalised gamma law have nearly the same direction in φ."""
+
+    def log_density(eta, y, k, p):
+        z = p * (math.log(y) - eta)
+        return math.log(p) + k * z - math.exp(z) - math.lgamma(k) - math.log(y)
+
+    rng = np.random.default_rng(101)
+    X = rng.normal(size=(17, 1))
+    y = rng.gamma(2.0, 1.0, 17) * np.exp(0.5 * X[:, 0])
+    extras = {"k": "half_student_t", "p": "half_normal"}
+    model = CustomRegressor(log_likelihood=log_density, extras=extras, n_draws=300, random_state=0)
+    model.fit(X, y)
+    assert model.diagnostics_["max_rhat"] < 1.05
+    assert (
+        np.corrcoef(np.log(model.posterior_["k"]).ravel(), np.log(model.posterior_["p"]).ravel())[
+            0, 1
+        ]
+        < -0.8
+    )
 
 
 @pytest.mark.parametrize(("n_light", "found"), [(90, 1), (110, 0)])

@@ -195,7 +195,7 @@ def test_warm_up_refines_the_coordinates_once(monkeypatch):
         run=lambda chains, watch: (setup, chains)))  # fmt: skip
     monkeypatch.setattr(full_data, "outcome_of", lambda made, frame: (made, frame))
     setup, refined = full_data.run_exact(one_mode(frame), Request())
-    assert [n for n, _ in calls] == [full_data.KNOWN, 40, 100, 100]
+    assert [n for n, _ in calls] == [full_data.KNOWN, 40, 100, 50, 50]
     pooled = draws.reshape(-1, 3)
     S = (400 * np.cov(pooled.T, ddof=0) + 8 * np.eye(3)) / 408
     np.testing.assert_allclose(refined.F @ refined.F.T, frame.F @ S @ frame.F.T)
@@ -204,7 +204,7 @@ def test_warm_up_refines_the_coordinates_once(monkeypatch):
     assert not setup.adapt
     calls.clear()
     _, same = full_data.run_exact(one_mode(frame), Request(step_size=Constant(0.3), n_warmup=10))
-    assert [n for n, _ in calls] == [2, 4, 4]
+    assert [n for n, _ in calls] == [2, 4, 2, 2]
     assert same is frame
 
 

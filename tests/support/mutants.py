@@ -1070,6 +1070,16 @@ MUTANTS = [
         "test_walls.py::test_laws_agree_with_quadrature[an_order-0]",
     ),
     Mutant(
+        "steps are not halved where trajectories diverge", "recipe/full_data.py",
+        "return may_halve and divergences.are_many(chains)", "return False",
+        "test_divergences.py::test_steps_are_halved_as_long_as_trajectories_diverge",
+    ),
+    Mutant(
+        "divergences are not counted", "engine/metropolis.py",
+        "if not change >= -DIVERGED:", "if not change >= -DIVERGED and change >= 0.0:",
+        "test_divergences.py::test_trajectories_diverge_that_lose_twenty_nats",
+    ),
+    Mutant(
         "the price of thinned draws is not told again", "recipe/gibbs.py",
         "        tell(thin)\n", "",
         "test_gibbs.py::test_draws_are_thinned_until_enough_of_them_are_effective",
