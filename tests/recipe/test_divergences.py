@@ -4,8 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from support import probe
 from scenes import make_scene
+from support import probe
 
 from skbayes_sg.custom import CustomDensity
 from skbayes_sg.dynamics import HMC
