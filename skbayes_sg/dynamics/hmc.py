@@ -18,7 +18,8 @@ class HMC(Metropolis):
     Metropolis test, which leaves the posterior invariant at any step size
     (``tests/engine/test_statistical.py::test_metropolis_samplers_have_the_posterior``). During the
     warm-up, "auto" adapts ε to an acceptance rate of 0.8 and refines the preconditioner by the
-    covariance of the draws.
+    covariance of the draws; then it halves ε while more than 0.2 % of the trajectories diverge.
+    Steps that would lead where the density is zero reverse the momentum.
 
     Parameters
     ----------
