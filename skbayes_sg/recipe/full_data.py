@@ -216,7 +216,7 @@ def _produce(production, chains, request, watch):
     """
     made, chains = production.run(chains, watch)
     for _ in range(divergences.HALVINGS):
-        if request.step_size is not None or not divergences.are_many(chains):
+        if not (_may_halve(request) and divergences.are_many(chains)):
             break
         seconds = 2.0 * production.seconds
         if seconds * production.thin * request.n_draws > TOLD_SECONDS:
@@ -245,8 +245,14 @@ def _should_halve(setup, target, chains, request):
     """Whether trajectories diverge, and a run with half the step would not be long."""
     n_trajectories = request.n_draws * (request.thin or 1)
     seconds = 2.0 * n_trajectories * _seconds_of_a_draw(setup, target, request)
-    may_halve = request.step_size is None and seconds < LONG_SECONDS
-    return may_halve and divergences.are_many(chains)
+    is_quick = seconds < LONG_SECONDS
+    return is_quick and _may_halve(request) and divergences.are_many(chains)
+
+
+def _may_halve(request):
+    """Whether the step is chosen here, after a warm-up that is long enough to judge it."""
+    is_short = request.n_warmup is not None and request.n_warmup < divergences.TRIAL
+    return request.step_size is None and not is_short
 
 
 def _with_half_steps(setup, chains):
