@@ -19,7 +19,8 @@ import pytest
 
 import skbayes_sg
 from skbayes_sg import BayesianLogisticRegression
-from skbayes_sg.priors import StudentT
+from skbayes_sg.custom import CustomDensity
+from skbayes_sg.priors import Normal, StudentT
 
 DOCS = Path(__file__).parents[1] / "docs"
 MADE = {"generated", "auto_examples", "_build", "_templates"}  # not written by hand
@@ -243,7 +244,26 @@ def test_diagnostics_are_described():
     grouped = BayesianLogisticRegression(group_effects=[2], n_draws=200, random_state=0)
     levels = np.arange(len(X))[:, None] % 5
     found |= set(grouped.fit(np.hstack([X, levels]), X[:, 0] > 0.5).diagnostics_)
+    found |= _of_hard_densities()
     assert described == found
+
+
+def _of_hard_densities():
+    """Diagnostics of a density that ends abruptly, and of one that is too narrow for the steps."""
+
+    def bounded(theta, row):
+        return -np.log(theta[0]) if row[0] < theta[0] else -np.inf
+
+    def narrow(theta, row):
+        return -0.5 * (row[0] - theta[0] - theta[1] ** 2) ** 2
+
+    rows, short = np.linspace(0.1, 1.0, 10)[:, None], {"n_draws": 200, "random_state": 0}
+    wall = CustomDensity(bounded, {"a": "half_normal"}, start={"a": 1.5}, **short).fit(rows)
+    wide = {"a": Normal(scale=3.0), "b": Normal()}
+    steps = {"sampler": "hmc", "step_size": 0.1, "preconditioner": None}
+    ridge = CustomDensity(narrow, wide, **steps, **short).fit(rows)
+    found = set(wall.diagnostics_) | set(ridge.diagnostics_)
+    return {name for name in found if not name.startswith("mode_share_") or name == "mode_share_0"}
 
 
 @pytest.mark.parametrize(
