@@ -16,7 +16,7 @@ from ..kernels.layout import BLOCK, GRADIENT_THETA, PREDICTORS, TERM, THETA
 from ..kernels.rows import predictors, scatter
 from ..priors.table import prior_gradient, prior_value
 
-__all__ = ["new_record", "potential", "run_metropolis"]
+__all__ = ["new_record", "potential", "run_metropolis", "share_of_trajectories"]
 
 # Rows of the state.
 POSITION, GRADIENT, PROPOSAL, PROPOSAL_GRADIENT, MOMENTUM = range(5)
@@ -56,6 +56,12 @@ def new_record(step_size, walled=False):
     record[LOG_STEP] = record[LOG_AVERAGE] = 0.5 * math.log(step_size)
     record[ANCHOR] = record[LOG_STEP] + math.log(10.0)
     return record
+
+
+def share_of_trajectories(chains, entry):
+    """Return the count in an entry of all records, as a share of the trajectories that ended."""
+    ended = sum(chain.record[TRIED] for chain in chains)
+    return sum(chain.record[entry] for chain in chains) / max(ended, 1.0)
 
 
 @inlined

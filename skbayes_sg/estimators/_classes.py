@@ -14,7 +14,14 @@ from .._base.typing import ArrayLike, MatrixLike
 from .._base.validation import bools_of, central, check_count
 from ..models.probabilities import class_probabilities, log_mean_probabilities, mean_probabilities
 
-__all__ = ["ClassPredictions", "check_labels", "check_targets", "class_weights", "encode"]
+__all__ = [
+    "MISSING",
+    "ClassPredictions",
+    "check_labels",
+    "check_targets",
+    "class_weights",
+    "encode",
+]
 
 MISSING = {"NoneType", "NAType", "NaTType"}  # names of the types of missing labels, beside NaN
 

@@ -50,5 +50,4 @@ def _share(chains):
     """
     if walls.are_bounced_off(chains):
         return 0.0
-    ended = sum(chain.record[metropolis.TRIED] for chain in chains)
-    return sum(chain.record[metropolis.DIVERGENT] for chain in chains) / max(ended, 1.0)
+    return metropolis.share_of_trajectories(chains, metropolis.DIVERGENT)

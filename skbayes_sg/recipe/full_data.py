@@ -201,10 +201,8 @@ def _tell_early(setup, chains, target, request, told, least):
         entries = [metropolis.LOG_AVERAGE, metropolis.LOG_STEP]
         setup = replace(setup, step_size=_constant(max(c.record[entries].max() for c in chains)))
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
-    n_draws, walled = (
-        n_warmup + (request.thin or 1) * request.n_draws,
-        walls.are_bounced_off(chains),
-    )
+    n_draws = n_warmup + (request.thin or 1) * request.n_draws
+    walled = walls.are_bounced_off(chains)
     seconds = n_draws * _seconds_of_a_draw(setup, target, request, walled)
     return _tell_again(seconds, told, target, setup.dynamics, least)
 
@@ -216,7 +214,7 @@ def _produce(production, chains, request, watch):
     """
     made, chains = production.run(chains, watch)
     for _ in range(divergences.HALVINGS):
-        if not (_may_halve(request) and divergences.are_many(chains)):
+        if not _should_halve(request, chains):
             break
         seconds = 2.0 * production.seconds
         if seconds * production.thin * request.n_draws > TOLD_SECONDS:
@@ -230,8 +228,10 @@ def _produce(production, chains, request, watch):
 
 def _shortened(setup, target, chains, request):
     """The set-up and the chains, with steps halved while trajectories diverge."""
+    n_trajectories = request.n_draws * (request.thin or 1)
     for halvings in range(divergences.HALVINGS + 1):
-        if not _should_halve(setup, target, chains, request):
+        seconds = 2.0 * n_trajectories * _seconds_of_a_draw(setup, target, request)
+        if seconds >= LONG_SECONDS or not _should_halve(request, chains):
             break
         if halvings > 0:
             setup = _with_half_steps(setup, chains)
@@ -241,18 +241,10 @@ def _shortened(setup, target, chains, request):
     return setup, chains
 
 
-def _should_halve(setup, target, chains, request):
-    """Whether trajectories diverge, and a run with half the step would not be long."""
-    n_trajectories = request.n_draws * (request.thin or 1)
-    seconds = 2.0 * n_trajectories * _seconds_of_a_draw(setup, target, request)
-    is_quick = seconds < LONG_SECONDS
-    return is_quick and _may_halve(request) and divergences.are_many(chains)
-
-
-def _may_halve(request):
-    """Whether the step is chosen here, after a warm-up that is long enough to judge it."""
+def _should_halve(request, chains):
+    """Whether trajectories diverge with a step that was chosen here, in a warm-up long enough."""
     is_short = request.n_warmup is not None and request.n_warmup < divergences.TRIAL
-    return request.step_size is None and not is_short
+    return request.step_size is None and not is_short and divergences.are_many(chains)
 
 
 def _with_half_steps(setup, chains):

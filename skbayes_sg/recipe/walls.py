@@ -16,7 +16,6 @@ from ..engine import metropolis
 
 __all__ = ["are_bounced_off", "are_met", "judged"]
 
-
 FAR = 2.0  # standard deviations, in each coordinate, of the points at which walls are looked for
 POINTS = 16  # number of such points for each chain
 HALVINGS = 40  # of the distance to a point behind a wall
@@ -32,7 +31,7 @@ def are_bounced_off(chains):
 
 def judged(outcome, frame, chains, seed):
     """The `Outcome` of chains, without scores if too many trajectories have met walls."""
-    met = _share(chains)
+    met = metropolis.share_of_trajectories(chains, metropolis.OUTSIDE)
     if met <= WALL or not are_met(frame, chains, seed):
         return outcome
     diagnostics, evidence = outcome.diagnostics | {"wall": met}, {"wall": np.array([met])}
@@ -41,19 +40,13 @@ def judged(outcome, frame, chains, seed):
     )
 
 
-def _share(chains):
-    """The share of the trajectories that have met walls."""
-    ended = sum(chain.record[metropolis.TRIED] for chain in chains)
-    return sum(chain.record[metropolis.OUTSIDE] for chain in chains) / max(ended, 1.0)
-
-
 def are_met(frame, chains, seed):
     """Whether U jumps from moderate values to infinity within the reach of the chains.
 
     Each chain looks from its position at random points. Towards the first at which U is not finite,
     the distance is bisected.
     """
-    if _share(chains) == 0.0:
+    if metropolis.share_of_trajectories(chains, metropolis.OUTSIDE) == 0.0:
         return False
     rng = streams.of_recipe(seed)
     with np.errstate(all="ignore"):

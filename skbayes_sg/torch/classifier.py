@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import weights as weighting
 from .._base.validation import central, check_count
-from ..estimators._classes import check_labels
+from ..estimators._classes import MISSING, check_labels
 from ..exceptions import InvalidParameterError
 from .base import FIRST_ROWS, BayesianModule
 from .docs import documented
@@ -24,7 +24,6 @@ NOT_WHOLE = (
     "Unknown label type: y contains numbers that are not whole. Use BayesianModuleRegressor for "
     "numbers."
 )
-NO_VALUES = "NAType", "NaTType"  # types of the missing values of pandas
 
 
 @documented
@@ -383,7 +382,7 @@ def _check_objects(y):
     if y.dtype.kind not in "OfT":
         return
     for label in y.flat if y.dtype.kind != "f" else y[np.isnan(y)]:
-        if label is None or type(label).__name__ in NO_VALUES or label != label:
+        if type(label).__name__ in MISSING or label != label:
             raise ValueError(
                 f"Input y contains missing labels (NaN), such as {label!r}. Leave out the rows "
                 "without a label."

@@ -1071,7 +1071,7 @@ MUTANTS = [
     ),
     Mutant(
         "steps are not halved where trajectories diverge", "recipe/full_data.py",
-        "return is_quick and _may_halve(request) and", "return False and",
+        "not is_short and divergences.are_many(chains)", "False",
         "test_divergences.py::test_steps_are_halved_as_long_as_trajectories_diverge",
     ),
     Mutant(
