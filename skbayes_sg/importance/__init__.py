@@ -16,5 +16,6 @@ Pareto k says whether they can be trusted. One file a step, in the order in whic
 `certificate`  Pareto k and the effective sample size of the weights; resampling
 `lockstep`     Hamiltonian Monte Carlo in ψ, where the proposal is not good enough
 `mixture`      one proposal a mode, for posteriors with several modes
+`flat_tails`   whether the posterior has tails where the proposal has no draws
 `sample`       draws of a proposal, weighed, judged and resampled
 """

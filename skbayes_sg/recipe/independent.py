@@ -20,6 +20,7 @@ from ..exceptions import SamplerConvergenceWarning
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..importance.certificate import LARGEST_K, LIGHT
 from ..importance.fit import MOST_WARPED, fit_proposal
+from ..importance.flat_tails import has_flat_tails
 from ..importance.lockstep import Budget
 from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws
@@ -133,6 +134,8 @@ def run_independent(modes, request, watch=None):
     rng = streams.of_proposal(request.seed)
     with request.timed("proposal"):
         proposals = proposals_of(modes)
+        if not named and _reaches_less_far(proposals, request):
+            return None
     with request.timed("weighing"):
         found = _with_ess_in_theta(
             weighed_draws(modes, proposals, n, rng, partial(_budget, request)), frame, request
@@ -164,6 +167,12 @@ def _gives_way(found, modes, n_draws, request):
         return True
     has_no_variance = certificate.pareto_k > FINITE
     return has_no_variance and ((cuts_tails and is_bearable) or suits_gibbs(target))
+
+
+def _reaches_less_far(proposals, request):
+    """Whether a posterior with one mode has flat tails, and chains on all rows are bearable."""
+    seconds = seconds_of_chains(proposals[0].frame.target, request)
+    return len(proposals) == 1 and seconds <= BEARABLE_SECONDS and has_flat_tails(proposals[0])
 
 
 def _is_contradicted(outcome):

@@ -1024,6 +1024,11 @@ MUTANTS = [
         "test_independent.py::test_tails_that_no_proposal_reaches_are_left_to_chains[0.55-9.0-hmc]",
     ),
     Mutant(
+        "flat tails that are not looked for", "recipe/independent.py",
+        "not named and _reaches_less_far(proposals, request)", "False",
+        "test_flat_tails.py::test_plateaus_are_left_to_chains_and_bowls_are_not",
+    ),
+    Mutant(
         "draws that their scores contradict are kept", "recipe/independent.py",
         "if is_cheap and not named and _is_contradicted(outcome):", "if False:",
         "test_independent.py::"
