@@ -5,6 +5,7 @@ rows' gradients, whose sum has the expectation of the Hessian (Fisher's informat
 comes from differences of the gradient of all rows over a small share of that width.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,8 @@ from ..priors import Flat
 from ..priors.families import of_family
 from .density import row_gradients
 
-__all__ = ["DENSE", "DensityFrame", "frame_around", "log_laplace_evidence", "mode_near"]
+__all__ = ["DENSE", "DensityFrame", "frame_around", "is_unbounded", "log_laplace_evidence"]
+__all__ += ["mode_near", "reaches"]
 __all__ += ["with_row_terms", "without_maximum"]
 
 DENSE = 400  # number of parameters up to which the Hessian is computed by default
@@ -27,6 +29,9 @@ BLOCK_BYTES = 1 << 22  # size in bytes of the gradients of rows that are in memo
 # The search for a mode takes at most ROUNDS runs of L-BFGS. A mode has been reached if the log
 # density rises by less than LEVEL nats in a width.
 ROUNDS, LEVEL = 5, 0.1
+RISING = 0.5  # nats in a width by which the density rises where a search has not found a maximum
+SHRUNK = 1e-3  # share of the reach of a parameter that is left where a density rises without bound
+FARTHEST = 64  # reaches are between 2 to the power of -64 and of 64
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,48 @@ def has_arrived(target, theta):
     with np.errstate(all="ignore"):
         found, g = fisher_diagonal(target, theta), target.value_and_gradient(theta)[1]
         return bool((np.abs(g) < LEVEL * np.sqrt(found)).all())  # false for NaN
+
+
+def still_rising(target, theta):
+    """Return for each parameter, (D,), whether the density rises by `RISING` nats in its width.
+
+    A search that has ended at θ has not found a maximum then, unless θ is at a kink.
+    """
+    with np.errstate(all="ignore"):
+        found, g = fisher_diagonal(target, theta), target.value_and_gradient(theta)[1]
+        return ~(np.abs(g) < RISING * np.sqrt(found))  # true for NaN
+
+
+def reaches(target, theta):
+    """Return for each parameter, (D,), how far it goes until U changes by half a nat.
+
+    They are the next larger powers of two. Unlike widths they need no gradients of rows, which may all be zero.
+    """
+    value, _ = target.value_and_gradient(theta)
+
+    def is_near(j, exponent):
+        beside = np.tile(theta, (2, 1))
+        beside[:, j] += np.array([-1.0, 1.0]) * 2.0**exponent
+        changes = [target.value_and_gradient(place)[0] - value for place in beside]
+        return bool(np.abs(changes).max() < 0.5)  # false for NaN
+
+    def farthest(j):
+        exponents = range(-FARTHEST, FARTHEST)
+        return bisect_left(exponents, True, key=lambda exponent: not is_near(j, exponent))
+
+    with np.errstate(all="ignore"):
+        return 2.0 ** (np.array([farthest(j) for j in range(len(theta))]) - FARTHEST)
+
+
+def is_unbounded(target, start, theta):
+    """Whether a search that has ended at θ has followed a density that rises without bound.
+
+    It still rises there, and is far narrower than at a starting point: there is hardly any mass,
+    however high it rises. Effects whose scale may become zero have such a density.
+    """
+    if not still_rising(target, theta).any():
+        return False
+    return bool((reaches(target, theta) < SHRUNK * reaches(target, start)).any())
 
 
 def without_maximum(target, theta):

@@ -20,7 +20,7 @@ from .._base import streams
 from ..diagnostics import convergence
 from ..dynamics import BAOAB, Metropolis
 from ..engine.run import Setup, new_chains, sample
-from ..exceptions import InvalidParameterError, StepSizeWarning
+from ..exceptions import InvalidParameterError, SamplerConvergenceWarning, StepSizeWarning
 from ..geometry import preconditioning
 from ..geometry.modes import Modes
 from ..gradients import SAGA, Full, Minibatch
@@ -32,8 +32,10 @@ from ..subsampling import AllRows, Uniform
 from .around import (
     DENSE,
     frame_around,
+    is_unbounded,
     log_laplace_evidence,
     mode_near,
+    reaches,
     with_row_terms,
     without_maximum,
 )
@@ -188,21 +190,48 @@ def _not_hopeless(target, points):
 
 
 def _maxima(target, starts, request):
-    """Return the maxima near the starting points; raise `ValueError` if flat priors leave none."""
-    found, labels = [], set()
+    """Return the maxima near the starting points; raise `ValueError` if flat priors leave none.
+
+    Where the density rises without bound, the best starting point takes their place.
+    """
+    ends, labels = [], set()
     for tried, start in enumerate(starts):
         theta = mode_near(target, start)
         open_ended = without_maximum(target, theta)
         if not open_ended.any():
-            found.append(theta)
+            ends.append(theta)
         labels |= set(np.flatnonzero(open_ended))
-        if not found and tried + 1 == min(TRIED, len(starts)):
+        if not ends and tried + 1 == min(TRIED, len(starts)):
             said = " and ".join(f"`{request.name_of(j)}`" for j in sorted(labels))
             raise ValueError(
                 "The posterior is improper: the density has no maximum, or does not depend on all "
                 f"of its parameters. Give {said} a proper prior, such as Normal(scale=100.0)."
             )
-    return found
+    return _bounded(target, starts, ends, request)
+
+
+def _bounded(target, starts, ends, request):
+    """Return the ends of searches that are maxima, or the best start where there are none.
+
+    A density that rises without bound has no mode there that says where its mass is.
+    """
+    with np.errstate(all="ignore"):
+        heights = [target.value_and_gradient(theta)[0] for theta in starts]
+    best = starts[int(np.argmin(np.nan_to_num(heights, nan=np.inf)))]
+    bounded = [theta for theta in ends if not is_unbounded(target, best, theta)]
+    if bounded:
+        return bounded
+    farthest = request.name_of(np.argmax(np.abs(ends[0] - best) / reaches(target, best)))
+    warnings.warn(
+        "The density has no maximum: it rises without bound while it becomes narrower (the search "
+        f"went farthest in `{farthest}`), as that of effects does whose scale becomes zero. Chains "
+        "begin at the starting point instead. Steps that are right elsewhere are too long where it "
+        "is narrow: write effects as multiples of their scale (mu + tau * z in the "
+        "place of theta), or use a prior that vanishes at zero for the scale (InverseGamma).",
+        SamplerConvergenceWarning,
+        stacklevel=2,
+    )
+    return [best]
 
 
 def _is_same_mode(one, other):

@@ -1024,6 +1024,16 @@ MUTANTS = [
         "test_independent.py::test_tails_that_no_proposal_reaches_are_left_to_chains[0.55-9.0-hmc]",
     ),
     Mutant(
+        "a density without a maximum, taken for one", "densities/fit.py",
+        "if not is_unbounded(target, best, theta)", "if True",
+        "test_unbounded.py::test_a_scale_that_becomes_zero_has_no_maximum",
+    ),
+    Mutant(
+        "searches without an end that are called narrow modes", "densities/around.py",
+        "RISING = 0.5", "RISING = 1e9",
+        "test_unbounded.py::test_a_scale_that_becomes_zero_has_no_maximum",
+    ),
+    Mutant(
         "flat tails that are not looked for", "recipe/independent.py",
         "not named and _reaches_less_far(proposals, request)", "False",
         "test_flat_tails.py::test_plateaus_are_left_to_chains_and_bowls_are_not",
