@@ -121,7 +121,8 @@ def still_rising(target, theta):
 def reaches(target, theta):
     """Return for each parameter, (D,), how far it goes until U changes by half a nat.
 
-    They are the next larger powers of two. Unlike widths they need no gradients of rows, which may all be zero.
+    They are the next larger powers of two. Unlike widths they need no gradients of rows, which
+    may all be zero.
     """
     value, _ = target.value_and_gradient(theta)
 
