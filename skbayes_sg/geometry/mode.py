@@ -7,7 +7,7 @@ deviations. The optimisers are SciPy's; this module chooses the starting point, 
 the stopping rule.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg, optimize, sparse
@@ -19,6 +19,7 @@ from ..priors.columns import LOC, SCALE, SHAPE
 from ..priors.families import of_family
 from ..priors.table import starting_point
 from . import preconditioning
+from .noise_collapse import has_collapsed, is_near, may_collapse, weighted_centre
 
 __all__ = ["Centre", "check_independent", "check_proper", "check_width", "decrement"]
 __all__ += [
@@ -65,6 +66,7 @@ class Centre:
     hessian: np.ndarray  # of the negative log-likelihood: dense, or its diagonal
     prior: np.ndarray
     distance: float  # distance from the mode, in posterior standard deviations
+    is_mode: bool = True  # whether the point is near a mode: see `noise_collapse`
 
 
 class _Objective:
@@ -244,6 +246,8 @@ def _descend(target, theta, dense, tolerance, rng, is_good=False):
 
     `is_good` says that the mode may be near θ, so that a part of the rows need not find it first.
     """
+    if dense and may_collapse(target):
+        return _centre_without_collapse(target, theta)
     if dense and target.n_rows <= 2 * SUBSAMPLE:
         return _centre_at(target, newton(target, theta, 1e-3), dense)
     part = target
@@ -259,6 +263,19 @@ def _descend(target, theta, dense, tolerance, rng, is_good=False):
             break
         part = target
     return centre
+
+
+def _centre_without_collapse(target, theta):
+    """The `Centre` at the mode, or where the mass is if the noise collapses at the mode."""
+    theta = newton(target, theta, 1e-3, known=lambda theta, _: is_near(target, theta))
+    if is_near(target, theta):
+        other = weighted_centre(target)
+        if has_collapsed(theta, other):
+            return replace(_centre_at(target, other, dense=True), is_mode=False)
+        theta = newton(target, theta, 1e-3)
+        if has_collapsed(theta, other):
+            return replace(_centre_at(target, other, dense=True), is_mode=False)
+    return _centre_at(target, theta, dense=True)
 
 
 def _has_no_bound(target):

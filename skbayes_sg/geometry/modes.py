@@ -53,6 +53,7 @@ SEARCH_ROWS = 2000  # number of rows of the search, unless 20 for each parameter
 SEARCH_SECONDS = 2.0  # largest predicted time of all descents
 STEPS = 15  # predicted number of Newton steps, with a Hessian each, of a descent
 FEWEST, MOST = 8, 60  # smallest and largest number of descents
+LONGER = 10.0  # the steps of all descents may take so many times as long as is predicted
 MOST_MODES = 24  # largest number of minima that are followed on all rows
 NEAR = 1.0  # posterior standard deviations within which two minima are one
 EXPANDED = 15.0  # moves begin at modes with log evidence at most so many nats below the best
@@ -176,7 +177,7 @@ def _is_positive(H):
 
 def find_modes(frame):
     """Find the `Modes` of a posterior, beginning with a frame around one of them."""
-    if not may_have_modes(frame):
+    if not (frame.centre.is_mode and may_have_modes(frame)):
         return Modes((frame,), np.zeros(1))
     target = frame.target.with_prior(frame.centre.prior)
     n, part = max(SEARCH_ROWS, 20 * target.n_parameters), target
@@ -290,6 +291,7 @@ class _Search:
         # Seconds of a descent, by a fixed model of the machine.
         step = 1e-9 * (target.n_rows * (60.0 * target.model.n_predictors + D**2) + 20.0 * D**3)
         self.left = int(np.clip(SEARCH_SECONDS / (STEPS * (step + 3e-4)), FEWEST, MOST))
+        self.steps_left = max(FEWEST * STEPS, int(LONGER * SEARCH_SECONDS / step))
 
     def run(self):
         """Descend from the centre, from all starting points, and from moves away from minima."""
@@ -324,7 +326,14 @@ class _Search:
         return mode
 
     def _is_known(self, theta, value):
-        """Whether a descent has come so near to a known minimum that it need not go on."""
+        """Whether a descent need not go on, because it is near a known minimum or takes too long.
+
+        It is asked after each step, which it counts. Where noise can fit as many rows as there are
+        columns exactly, descents take far more steps than `STEPS`.
+        """
+        self.steps_left -= 1
+        if self.steps_left < 0:
+            return True
         depth = 0.5 * len(theta)
         return any(
             value < known.value + depth

@@ -15,7 +15,7 @@ from scipy import linalg, sparse
 from .._base import streams
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 
-__all__ = ["robust_starts", "turned"]
+__all__ = ["design_of", "robust_starts", "turned"]
 
 SUBSETS = 200  # number of elemental subsets, with at most 20 coefficients
 SHARES = (1 / 3, 1 / 2, 3 / 4)  # shares of the rows that are fitted
@@ -25,11 +25,15 @@ MOST_TURNED = 8  # largest number of starting points from each mode
 WORK = 2e7  # largest work of turning lines: rows x columns x values of δ
 
 
+def design_of(target):
+    """The design of all rows as a dense matrix, (n_rows, n_coefficients)."""
+    A = target.design(slice(None))
+    return A.toarray() if sparse.issparse(A) else A
+
+
 def _rows(target):
     """Design as a dense matrix, response and weights of all rows."""
-    A = target.design(slice(None))
-    A = A.toarray() if sparse.issparse(A) else A
-    return A, target.data.facts[:, FACT_Y], target.data.facts[:, FACT_WEIGHT]
+    return design_of(target), target.data.facts[:, FACT_Y], target.data.facts[:, FACT_WEIGHT]
 
 
 def robust_starts(target):

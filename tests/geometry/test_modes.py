@@ -264,3 +264,25 @@ def test_chains_begin_in_proportion_to_the_evidence(evidence, expected):
     theta = modes.frame.theta(modes.begun(phi)) - modes.frame.theta(phi)
     centres = [frame.centre.theta - modes.frame.centre.theta for frame in modes.frames]
     assert np.allclose(theta, [centres[m] for m in expected], atol=1e-9)
+
+
+def test_descents_end_when_all_have_taken_far_more_steps_than_predicted(monkeypatch):
+    """Each descent begun after that takes one step, and finds no minimum by it."""
+    frame, steps = robust(*outliers()), []
+    taken = search.newton
+
+    def counted(target, theta, *args, known=None, **options):
+        def counting(*place):
+            steps.append(1)
+            return known(*place)
+
+        return taken(target, theta, *args, known=known and counting, **options)
+
+    monkeypatch.setattr(search, "newton", counted)
+    find_modes(frame)
+    many = len(steps)
+    steps.clear()
+    monkeypatch.setattr(search, "LONGER", 0.0)
+    monkeypatch.setattr(search, "STEPS", 1)  # and FEWEST are allowed
+    find_modes(frame)
+    assert search.FEWEST < len(steps) <= search.FEWEST + search.MOST < many

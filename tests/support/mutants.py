@@ -1034,6 +1034,21 @@ MUTANTS = [
         "test_unbounded.py::test_a_scale_that_becomes_zero_has_no_maximum",
     ),
     Mutant(
+        "degrees of freedom that coefficients take are not counted", "geometry/noise_collapse.py",
+        "self.target.total_weight - determined", "self.target.total_weight",
+        "test_noise_collapse.py::test_steps_of_the_weighted_centre_by_hand",
+    ),
+    Mutant(
+        "noise that collapses", "geometry/mode.py",
+        "if dense and may_collapse(target)", "if False",
+        "test_noise_collapse.py::test_a_collapsing_search_is_left_for_where_the_mass_is[0]",
+    ),
+    Mutant(
+        "coefficients that are not integrated out", "geometry/noise_collapse.py",
+        "- np.log(np.diag(root[0])).sum()", "",
+        "test_noise_collapse.py::test_the_log_mass_is_the_law_with_coefficients_integrated_out",
+    ),
+    Mutant(
         "flat tails that are not looked for", "recipe/independent.py",
         "not named and _reaches_less_far(proposals, request)", "False",
         "test_flat_tails.py::test_plateaus_are_left_to_chains_and_bowls_are_not",
