@@ -26,7 +26,7 @@ __all__ = ["has_collapsed", "is_near", "may_collapse", "weighted_centre"]
 ROWS_EACH = 8  # rows for each parameter up to which a search may end where noise collapses
 NEAR = 3.0  # collapse is near if ν is below so many times p/(n - p) ...
 SMALL = 0.3  # ... and has begun if σ is below this share of that of the centre
-FIRST_NU, OTHER_NU = 4.0, (1.0, 2.0, 10.0, 30.0)  # degrees of freedom that are tried
+FIRST_NU, OTHER_NU = (0.3, 4.0), (1.0, 2.0, 10.0, 30.0)  # degrees of freedom that are tried
 STEPS = 20  # of weighted least squares
 ALL_STARTS = 100  # coefficients up to which fits of parts of the rows are tried, too
 
@@ -52,7 +52,7 @@ def weighted_centre(target):
     """Return the θ of largest mass that is found: see the module."""
     starts = list(robust_starts(target)) if target.n_parameters <= ALL_STARTS else [None]
     fit = _Fit(target)
-    found = [fit.converged(start, FIRST_NU) for start in starts]
+    found = [fit.converged(start, nu) for start in starts for nu in FIRST_NU]
     best = max(found, key=lambda pair: pair[0])
     others = [fit.converged(best[1], nu) for nu in OTHER_NU]
     return max([best, *others], key=lambda pair: pair[0])[1]
