@@ -283,7 +283,9 @@ def check_draws(
       energy, so that chains do not enter the narrowest places of the posterior.
     * a note on **walls**: more than 1 % of the trajectories meet places behind which the likelihood
       is zero. Scores cannot judge such draws, and are not kept.
-    * **shards**: the combination of subposteriors has come with a warning that they do not agree.
+    * **shards**: the combination of subposteriors has come with a warning that they do not agree;
+      without scores there is a note if the draws of the shards allow for a mean that is wrong by
+      more than 0.2 standard deviations, though that may be chance.
     * a **heavy tail**: far out the density falls as slowly as that of a Student's t prior, or as
       that of coefficients with flat priors and hardly more rows, by weight, than there are of them,
       so that mean and spread of a parameter are unreliable, if they exist.
@@ -358,6 +360,7 @@ def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
         unknown.append("mean, spread and KSD need a density that falls to zero where it ends")
     elif scored[1] is None:
         unknown.append("mean, spread and KSD need scores, which were not kept")
+        _check_shift_of_shards(examination, evidence or {})
     else:
         with examination.of(scored[2]):
             check_moments(examination, *scored[:2], weights)
@@ -365,6 +368,16 @@ def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
             _check_kernel(examination, *scored[:2], weights, noisy, certified)
     _check_evidence(examination, evidence or {})
     return Verdict(examination.findings, examination.passed, examination.unknown + unknown)
+
+
+def _check_shift_of_shards(examination, evidence):
+    """Add a note if the draws of shards allow for a mean that is wrong, though it may be chance.
+
+    Scores would tell; without them nothing else does.
+    """
+    text = "their draws allow for a mean that is off by {value:.2f} posterior sd"
+    shift = evidence.get("shards_shift", np.nan)
+    examination.worst("shards", shift, SHIFT, text, COMBINED, note=True)
 
 
 def remedy_for_chains(n_draws):
@@ -514,7 +527,7 @@ def _check_evidence(examination, evidence, skipped=()):
     judge("noise_share", "noise", NOISE, "gradient noise adds {value:.1%} to a variance")
     beyond = "{value:.0f} nats beyond the tails of the posterior"
     judge("excursion", "farthest draw", EXCURSION, beyond)
-    apart = "their combination does not hold (see combine_check_)."
+    apart = "their combination does not hold (see combine_check_)"
     judge("shards_disagree", "shards", 0.5, apart, COMBINED)
     moved = "posterior means may be off by {value:.2f} posterior sd"
     judge("update_error", "earlier rows", UPDATE, moved, BATCHES)

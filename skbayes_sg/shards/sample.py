@@ -300,8 +300,16 @@ def combine_shards(outcomes, combiner, seed, contrasts=np.asarray):
         worst | {"min_ess": ess, "max_rhat": rhat},
         first.batch_sizes,
         seconds=dict(seconds),
-        evidence={"shards_disagree": np.array([float(disagree)])},
+        evidence=_evidence(check, disagree),
     ), check
+
+
+def _evidence(check, disagree):
+    """What `check` is told: whether there was a warning, and a predicted shift without one."""
+    evidence = {"shards_disagree": np.array([float(disagree)])}
+    if not disagree and "mean_shift" in check:
+        evidence["shards_shift"] = np.array([check["mean_shift"]])
+    return evidence
 
 
 def _worst(diagnostics):

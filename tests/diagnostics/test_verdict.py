@@ -686,3 +686,16 @@ def test_weights_that_hold_overrule_the_kernel(k, trusted):
     kernel = [finding for finding in found.findings if finding.name == "KSD"]
     assert [finding.is_note for finding in kernel] == [trusted]
     assert bool(found) == trusted
+
+
+@pytest.mark.parametrize(("shift", "noted"), [(0.19, False), (0.21, True)])
+def test_a_shift_of_shards_that_may_be_chance_is_a_note(shift, noted):
+    draws = np.random.default_rng(0).normal(size=(4, 500, 2))
+    evidence = {"shards_disagree": np.zeros(1), "shards_shift": np.array([shift])}
+    verdict = check_draws(draws, evidence=evidence)
+    assert verdict
+    assert [f.name for f in verdict.findings] == ["shards"] * noted
+    assert str(verdict).startswith("trustworthy (with notes)" if noted else "trustworthy\n")
+    assert "a mean that is off by 0.21 posterior sd" in str(verdict) or not noted
+    with_scores = check_draws(draws, -draws, evidence=evidence)
+    assert not with_scores.findings  # scores judge the means themselves

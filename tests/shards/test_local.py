@@ -13,7 +13,7 @@ from problems import binary, multinomial, quick
 from scipy import sparse
 from sklearn.base import clone
 
-from skbayes_sg import BayesianLinearRegression
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg._base.columns import merged, weighted_moments
 from skbayes_sg.combine import COMBINERS
 from skbayes_sg.estimators._shards import ShardSummary, describe
@@ -215,3 +215,17 @@ def test_memory_is_bounded_by_one_shard_of_each_worker(tmp_path):
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
     )
     assert float(done.stdout.split()[-1]) < 2.0 * 64  # of 384 MB in all
+
+
+def test_shards_that_may_be_wrong_by_chance_are_noted():
+    """Sorted rows of three classes: no shard is like the others, and no scores judge the result."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(600, 3))
+    labels = np.argmax(Z @ rng.normal(size=(3, 3)) + rng.gumbel(size=(600, 3)), axis=1)
+    parts = [(Z[own], labels[own]) for own in np.array_split(np.argsort(Z[:, 0]), 4)]
+    model = BayesianLogisticRegression(n_draws=250, random_state=0).fit_shards(parts)
+    shift, evidence = model.combine_check_["mean_shift"], model.posterior_.evidence
+    told = evidence["shards_disagree"][0] or (evidence["shards_shift"][0] == shift > 0.2)
+    assert shift > 0.2
+    assert told
+    assert [f.name for f in model.posterior_.check().findings] == ["shards"]

@@ -1049,6 +1049,11 @@ MUTANTS = [
         "test_noise_collapse.py::test_the_log_mass_is_the_law_with_coefficients_integrated_out",
     ),
     Mutant(
+        "shifts of shards that nothing judges", "diagnostics/verdict.py",
+        'shift = evidence.get("shards_shift", np.nan)', "shift = np.nan",
+        "test_verdict.py::test_a_shift_of_shards_that_may_be_chance_is_a_note[0.21-True]",
+    ),
+    Mutant(
         "flat tails that are not looked for", "recipe/independent.py",
         "not named and _reaches_less_far(proposals, request)", "False",
         "test_flat_tails.py::test_plateaus_are_left_to_chains_and_bowls_are_not",
