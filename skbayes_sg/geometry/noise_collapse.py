@@ -27,6 +27,7 @@ ROWS_EACH = 8  # rows for each parameter up to which a search may end where nois
 NEAR = 3.0  # collapse is near if ν is below so many times p/(n - p) ...
 SMALL = 0.3  # ... and has begun if σ is below this share of that of the centre
 FIRST_NU, OTHER_NU = (0.3, 4.0), (1.0, 2.0, 10.0, 30.0)  # degrees of freedom that are tried
+ROUNDING = 1e-6  # share of the range of y below which residuals are rounding errors
 STEPS = 20  # of weighted least squares
 ALL_STARTS = 100  # coefficients up to which fits of parts of the rows are tried, too
 
@@ -64,6 +65,7 @@ class _Fit:
     def __init__(self, target):
         self.target, self.A = target, design_of(target)
         self.y, self.weight = target.data.facts[:, FACT_Y], target.data.facts[:, FACT_WEIGHT]
+        self.least = max(ROUNDING * np.ptp(self.y), np.finfo(float).tiny ** 0.25)  # σ at least
 
     def converged(self, theta, nu):
         """The log mass and the θ after `STEPS` steps with ν degrees of freedom.
@@ -72,9 +74,10 @@ class _Fit:
         """
         if theta is None:
             theta = np.zeros(self.target.n_parameters)
-            theta[-2:] = np.log(max(np.std(self.y), np.finfo(float).tiny)), np.log(1e6)
+            theta[-2:] = np.log(max(np.std(self.y), self.least)), np.log(1e6)
             theta = self._step(theta)[1]
-        theta = np.append(theta[:-1], np.log(nu))
+        log_sd = max(theta[-2], np.log(self.least))
+        theta = np.concatenate([theta[:-2], [log_sd, np.log(nu)]])
         for _ in range(STEPS):
             log_mass, theta = self._step(theta)
         return (log_mass if np.isfinite(log_mass) else -np.inf), theta
@@ -93,4 +96,5 @@ class _Fit:
         residual = self.y - self.A @ beta
         square = sigma**2 * (precision @ np.square(residual))
         square /= max(self.target.total_weight - determined, 1.0)
-        return log_mass, np.concatenate([beta, [0.5 * np.log(square), theta[-1]]])
+        log_sd = max(0.5 * np.log(max(square, np.finfo(float).tiny)), np.log(self.least))
+        return log_mass, np.concatenate([beta, [log_sd, theta[-1]]])

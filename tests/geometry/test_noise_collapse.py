@@ -114,6 +114,11 @@ def test_the_centre_is_that_of_most_rows():
     assert np.abs(y - X @ beta)[~clean].min() > 50.0
 
 
+@pytest.mark.parametrize("y", [np.zeros(60), np.eye(60)[0], table(60, 15)[0] @ np.ones(15)])
+def test_rows_that_are_fitted_exactly_leave_the_centre_finite(y):
+    assert np.isfinite(weighted_centre(target_of(table(60, 15)[0], y))).all()
+
+
 def gibbs(X, y, prior_sd, sd_scale, n=4000, warm=1000, seed=1):
     """Draws of coefficients, σ and ν: rows have precisions ω, and (log σ, log ν) random walks."""
     rng = np.random.default_rng(seed)
