@@ -103,19 +103,17 @@ def _descent(target, theta, max_iter):
 
 def has_arrived(target, theta):
     """Whether the log density rises by less than `LEVEL` nats in a width along every parameter."""
-    with np.errstate(all="ignore"):
-        found, g = fisher_diagonal(target, theta), target.value_and_gradient(theta)[1]
-        return bool((np.abs(g) < LEVEL * np.sqrt(found)).all())  # false for NaN
+    return not still_rising(target, theta, LEVEL).any()
 
 
-def still_rising(target, theta):
-    """Return for each parameter, (D,), whether the density rises by `RISING` nats in its width.
+def still_rising(target, theta, level=RISING):
+    """Return for each parameter, (D,), whether the density rises by `level` nats in its width.
 
     A search that has ended at θ has not found a maximum then, unless θ is at a kink.
     """
     with np.errstate(all="ignore"):
         found, g = fisher_diagonal(target, theta), target.value_and_gradient(theta)[1]
-        return ~(np.abs(g) < RISING * np.sqrt(found))  # true for NaN
+        return ~(np.abs(g) < level * np.sqrt(found))  # true for NaN
 
 
 def reaches(target, theta):

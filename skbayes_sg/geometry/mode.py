@@ -270,9 +270,8 @@ def _centre_without_collapse(target, theta):
     theta = newton(target, theta, 1e-3, known=lambda theta, _: is_near(target, theta))
     if is_near(target, theta):
         other = weighted_centre(target)
-        if has_collapsed(theta, other):
-            return replace(_centre_at(target, other, dense=True), is_mode=False)
-        theta = newton(target, theta, 1e-3)
+        if not has_collapsed(theta, other):
+            theta = newton(target, theta, 1e-3)
         if has_collapsed(theta, other):
             return replace(_centre_at(target, other, dense=True), is_mode=False)
     return _centre_at(target, theta, dense=True)
