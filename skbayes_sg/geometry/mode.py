@@ -271,7 +271,7 @@ def _centre_without_collapse(target, theta):
     if is_near(target, theta):
         other = weighted_centre(target)
         if not has_collapsed(theta, other):
-            theta = newton(target, theta, 1e-3)
+            theta = newton(target, theta, 1e-3, known=lambda at, _: has_collapsed(at, other))
         if has_collapsed(theta, other):
             return replace(_centre_at(target, other, dense=True), is_mode=False)
     return _centre_at(target, theta, dense=True)

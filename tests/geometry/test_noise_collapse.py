@@ -96,6 +96,19 @@ def test_a_collapsing_search_is_left_for_where_the_mass_is(seed):
     assert 0.5 < np.exp(centre.theta[-2]) < 2.0
 
 
+def test_the_search_ends_as_soon_as_the_noise_has_collapsed(monkeypatch):
+    """Further steps go on down a density without end: two hundred of them, half a minute long."""
+    n_steps, hessian = [0], mode._Objective.hessian
+
+    def counted(self, phi):
+        n_steps[0] += 1
+        return hessian(self, phi)
+
+    monkeypatch.setattr(mode._Objective, "hessian", counted)
+    assert not found_by(target_of(*table(400, 120))).is_mode
+    assert n_steps[0] < 100
+
+
 def test_a_mode_that_is_near_collapse_is_a_mode(monkeypatch):
     """One row in ten is far away, and ν is .5, which is taken for near here."""
     monkeypatch.setattr(noise_collapse, "NEAR", 6.0)
