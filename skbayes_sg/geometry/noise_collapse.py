@@ -19,7 +19,7 @@ from scipy import linalg
 
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..models import Robust
-from .robust_modes import design_of, robust_starts
+from .robust_modes import design_of, least_noise, robust_starts
 
 __all__ = ["has_collapsed", "is_near", "may_collapse", "weighted_centre"]
 
@@ -27,7 +27,6 @@ ROWS_EACH = 8  # rows for each parameter up to which a search may end where nois
 NEAR = 3.0  # collapse is near if ν is below so many times p/(n - p) ...
 SMALL = 0.3  # ... and has begun if σ is below this share of that of the centre
 FIRST_NU, OTHER_NU = (0.3, 4.0), (1.0, 2.0, 10.0, 30.0)  # degrees of freedom that are tried
-ROUNDING = 1e-6  # share of the range of y below which residuals are rounding errors
 STEPS = 20  # of weighted least squares
 ALL_STARTS = 100  # coefficients up to which fits of parts of the rows are tried, too
 
@@ -65,7 +64,7 @@ class _Fit:
     def __init__(self, target):
         self.target, self.A = target, design_of(target)
         self.y, self.weight = target.data.facts[:, FACT_Y], target.data.facts[:, FACT_WEIGHT]
-        self.least = max(ROUNDING * np.ptp(self.y), np.finfo(float).tiny ** 0.25)  # σ at least
+        self.least = least_noise(self.y)
 
     def converged(self, theta, nu):
         """The log mass and the θ after `STEPS` steps with ν degrees of freedom.

@@ -15,13 +15,14 @@ from scipy import linalg, sparse
 from .._base import streams
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 
-__all__ = ["design_of", "robust_starts", "turned"]
+__all__ = ["design_of", "least_noise", "robust_starts", "turned"]
 
 SUBSETS = 200  # number of elemental subsets, with at most 20 coefficients
 SHARES = (1 / 3, 1 / 2, 3 / 4)  # shares of the rows that are fitted
 PLACES = 41  # largest number of values of δ
 RISE = 20.0  # descents begin at turned lines where U is less than so many nats above the mode
 MOST_TURNED = 8  # largest number of starting points from each mode
+ROUNDING = 1e-6  # share of the range of y below which residuals are rounding errors
 WORK = 2e7  # largest work of turning lines: rows x columns x values of δ
 
 
@@ -29,6 +30,11 @@ def design_of(target):
     """The design of all rows as a dense matrix, (n_rows, n_coefficients)."""
     A = target.design(slice(None))
     return A.toarray() if sparse.issparse(A) else A
+
+
+def least_noise(y):
+    """The smallest standard deviation of the noise with which a search begins."""
+    return max(ROUNDING * np.ptp(y), np.finfo(float).tiny ** 0.25)
 
 
 def _rows(target):
@@ -43,7 +49,7 @@ def robust_starts(target):
     earlier one are passed over.
     """
     A, y, weight = _rows(target)
-    n, least = len(y), max(np.ptp(y), np.finfo(float).tiny) * 1e-6
+    n, least = len(y), least_noise(y)
     rough, beta = _elemental(A, y), _least_squares(A, y, weight)
     fits = [(beta, np.arange(n), 30.0)]
     for share in SHARES:
