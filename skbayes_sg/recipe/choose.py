@@ -5,8 +5,8 @@
 1. **Closed form**, for linear regression with normal or flat priors of the coefficients. Under
    other priors the rows are replaced by as many rows as there are parameters, with the same
    likelihood, unless stochastic gradients were asked for (`closed_form`).
-   With many more columns than rows, and normal priors, the rest takes place in the span of the rows
-   (`row_space`).
+   With many more columns than rows, and normal priors, this and the rest take place in the span of
+   the rows (`row_space`).
 2. A **centre** near the mode, and **coordinates** in which the posterior has about unit width
    (`geometry`). They are common to all that follows. Where there may be other **modes**, they are
    looked for, and those that matter take part in 3, and are where the chains of 4 and 5 begin.
@@ -122,18 +122,17 @@ def sample_posterior(target, request, watch=None):
 
 def _chosen(target, request, watch):
     """The `Outcome` that `sample_posterior` returns, without the seconds of its parts."""
+    if target.memory is None and is_wide(target, request):
+        with request.timed("span of the rows"):
+            wide = RowSpace(target)
+        own, watched = wide.request(request), wide.watched(watch, request.seed)
+        return wide.outcome(_chosen(wide.reduced_target, own, watched), request.seed)
     no_chains = request.is_open or target.memory is not None
     is_linear = closed_form.is_linear(target) and target.quadratic is None
     if is_linear and (no_chains or _is_exact(request.sampler)):
         return _sample_linear(target, request, watch)
     if isinstance(request.sampler, Exact):
         _refuse_closed_form(target)
-    if target.memory is None and is_wide(target, request):
-        with request.timed("span of the rows"):
-            wide = RowSpace(target)
-        own, watched = wide.request(request), wide.watched(watch, request.seed)
-        found = _sample(wide.reduced_target, own, watched)
-        return wide.outcome(found, request.seed)
     return _sample(target, request, watch)
 
 
@@ -161,8 +160,8 @@ def _sample_linear(target, request, watch):
 def _refuse_closed_form(target):
     raise ValueError(
         "sampler='exact' is for linear regression with normal or flat priors of the coefficients, "
-        f"and at most {preconditioning.DENSE_LIMIT} parameters (here {target.n_parameters}). Use "
-        "sampler='auto' or 'hmc'."
+        f"and at most {preconditioning.DENSE_LIMIT} parameters (here {target.n_parameters}) or, "
+        "under normal priors of mean 0, rows. Use sampler='auto' or 'hmc'."
     )
 
 

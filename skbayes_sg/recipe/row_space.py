@@ -7,8 +7,8 @@ is standard normal as well, with U √w in the place of X. What is orthogonal to
     z = ε + V (a - Vᵀε),     ε ~ N(0, I),
 
 for draws a of the posterior with as many columns as X has rank
-(``tests/recipe/test_row_space.py::test_it_is_used_where_it_pays_and_is_exact``). No V is needed,
-since V = diag(s) Xᵀ U w^-½.
+(``tests/recipe/test_row_space.py::test_it_is_used_where_it_pays_and_is_exact``). With large X no V
+is kept, since V = diag(s) Xᵀ U w^-½.
 """
 
 from dataclasses import replace
@@ -17,6 +17,8 @@ import numpy as np
 from scipy import linalg, sparse
 
 from .._base import memmap, streams
+from .._base.svd import svd
+from ..dynamics import Exact
 from ..engine.target import Target
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..priors import Normal
@@ -26,19 +28,67 @@ from ..priors.families import of_family
 __all__ = ["RowSpace", "is_wide"]
 
 LEAST_COLUMNS = 300  # number of columns up to which nothing is gained
-RANK = 1e-12  # an eigenvalue of X diag(s²) Xᵀ below this share of the largest counts as zero
+RANK = 1e-13  # a singular value of X diag(s) below this share of the largest counts as zero
+SQUARED = 1e-12  # the same for the eigenvalues of X diag(s²) Xᵀ, which have half the digits
+DENSE, SPARSE = 2e7, 2e6  # number of entries of dense and of sparse X up to which V is kept
 
 
 def is_wide(target, request):
     """Whether the posterior is better sampled in the span of the rows."""
     K, d, n = target.model.n_linear, target.n_features, target.n_rows
-    small = K * n + 2 * K <= min(DENSE_LIMIT, K * d // 2)
-    if not (small and d > LEAST_COLUMNS and request.keep is None and request.is_open):
+    most = DENSE_LIMIT if target.n_parameters > DENSE_LIMIT else K * d // 2
+    small = n < d and K * n + 2 * K <= min(DENSE_LIMIT, most)
+    may_choose = request.is_open or isinstance(request.sampler, Exact)
+    if not (small and d > LEAST_COLUMNS and request.keep is None and may_choose):
         return False
     prior = target.prior[: K * d]
     same = prior[:, SCALE].reshape(K, d)
     normal = of_family(prior, Normal).all() and (prior[:, LOC] == 0.0).all()
     return normal and (same == same[0]).all() and memmap.mapped(target.X) is None
+
+
+class _WithV:
+    """X diag(s) = U √w Vᵀ with V in memory, accurate also if a column exceeds all others by far."""
+
+    def __init__(self, S):
+        U, root, Vt = svd(S, full_matrices=False)
+        kept = root > RANK * max(root[0], np.finfo(float).tiny)
+        self.root, self.U, self.V = root[kept], U[:, kept], np.ascontiguousarray(Vt[kept].T)
+
+    def seen(self, z):
+        """Vᵀz for each row z."""
+        return z @ self.V
+
+    def unseen(self, a):
+        """V a for each row a."""
+        return a @ self.V.T
+
+
+class _WithoutV:
+    """X diag(s) = U √w Vᵀ from the squares X diag(s²) Xᵀ; products with V are those with X."""
+
+    def __init__(self, S):
+        gram = S @ S.T
+        w, U = linalg.eigh(gram.toarray() if sparse.issparse(gram) else gram)
+        kept = w > SQUARED * max(w[-1], np.finfo(float).tiny)
+        self.S, self.root, self.U = S, np.sqrt(w[kept]), U[:, kept]
+
+    def seen(self, z):
+        """Vᵀz for each row z."""
+        return (self.S @ z.T).T @ self.U / self.root
+
+    def unseen(self, a):
+        """V a for each row a."""
+        return (self.S.T @ (a / self.root @ self.U.T).T).T
+
+
+def _decomposed(X, scale):
+    """The decomposition of X diag(s), in the form that suits the size of X."""
+    is_sparse = sparse.issparse(X)
+    S = sparse.csr_array(X * scale) if is_sparse else np.asarray(X, dtype=np.float64) * scale
+    if np.prod(S.shape, dtype=float) > (SPARSE if is_sparse else DENSE):
+        return _WithoutV(S)
+    return _WithV(S.toarray() if is_sparse else S)
 
 
 class RowSpace:
@@ -55,39 +105,26 @@ class RowSpace:
     def __init__(self, target):
         K, d = target.model.n_linear, target.n_features
         self.scale, self.n_linear = target.prior[:d, SCALE], K
-        self.S = sparse.csr_array(target.X * self.scale) if sparse.issparse(target.X) else None
-        if self.S is None:
-            self.S = np.asarray(target.X, dtype=np.float64) * self.scale
-        gram = self.S @ self.S.T
-        w, U = linalg.eigh(gram.toarray() if sparse.issparse(gram) else gram)
-        kept = w > RANK * max(w[-1], np.finfo(float).tiny)
-        self.root, self.U = np.sqrt(w[kept]), U[:, kept]
+        self.svd = _decomposed(target.X, self.scale)
+        self.rank = len(self.svd.root)
         rest = target.prior[K * d :]
-        prior = np.concatenate([Normal(scale=1.0)._table((K * len(self.root),)), rest])
+        prior = np.concatenate([Normal(scale=1.0)._table((K * self.rank,)), rest])
         options = {"intercept": target.intercept, "n_jobs": target.n_jobs}
-        X = np.ascontiguousarray(self.U * self.root)
+        X = np.ascontiguousarray(self.svd.U * self.svd.root)
         rows = X, target.labels(), target.weight
         self.reduced_target = Target(*rows, target.model, prior, **options)
 
     def reduced(self, theta):
         """Parameters of the reduced target for θ of the original one: a = Vᵀz with z = θ/s."""
         d, K = len(self.scale), self.n_linear
-        parts = [self._seen(theta[c * d : (c + 1) * d] / self.scale) for c in range(K)]
+        parts = [self.svd.seen(theta[c * d : (c + 1) * d] / self.scale) for c in range(K)]
         return np.concatenate([*parts, theta[K * d :]])
-
-    def _seen(self, z):
-        """Vᵀz for each row z."""
-        return (self.S @ z.T).T @ self.U / self.root
 
     def mode(self, reduced):
         """θ at the mode, given the mode of the reduced target: the part orthogonal to V is zero."""
-        r, K = len(self.root), self.n_linear
+        r, K = self.rank, self.n_linear
         a = reduced[: K * r].reshape(K, r)
-        return np.concatenate([(self.scale * self._unseen(a)).ravel(), reduced[K * r :]])
-
-    def _unseen(self, a):
-        """V a for each row a."""
-        return (self.S.T @ (a / self.root @ self.U.T).T).T
+        return np.concatenate([(self.scale * self.svd.unseen(a)).ravel(), reduced[K * r :]])
 
     def request(self, request):
         """The request for the reduced target, whose draws are judged by the original parameters."""
@@ -100,7 +137,7 @@ class RowSpace:
 
     def draws(self, reduced, rng):
         """Draws of θ for draws of the reduced target's parameters, both (n_chains, n_draws, ·)."""
-        r, K = len(self.root), self.n_linear
+        r, K = self.rank, self.n_linear
         coefficients = [
             self._coefficients(reduced[..., c * r : (c + 1) * r], rng) for c in range(K)
         ]
@@ -110,18 +147,24 @@ class RowSpace:
         """Coefficients s z for draws a: z = ε + V (a - Vᵀε) with new normals ε."""
         epsilon = rng.standard_normal((*a.shape[:-1], len(self.scale)))
         flat = epsilon.reshape(-1, len(self.scale))
-        change = self._unseen(a.reshape(-1, a.shape[-1]) - self._seen(flat))
+        change = self.svd.unseen(a.reshape(-1, a.shape[-1]) - self.svd.seen(flat))
         return self.scale * (flat + change).reshape(epsilon.shape)
 
     def outcome(self, found, seed):
-        """The `Outcome` in θ; evidence of each parameter is the worst of any reduced parameter."""
+        """The `Outcome` in θ; evidence of a coefficient is the worst of any in the span."""
         draws = self.draws(found.draws, streams.of_complement(seed))
         evidence = {
-            name: value if np.ndim(value) == 0 else np.full(draws.shape[-1], np.max(value))
-            for name, value in found.evidence.items()  # evidence in the span concerns all of θ
+            name: value if np.ndim(value) == 0 else self._worst(value)
+            for name, value in found.evidence.items()
         }
-        known = {"evidence": evidence, "mode": self.mode(found.mode)}
+        mode = None if found.mode is None else self.mode(found.mode)
+        known = {"evidence": evidence, "mode": mode}
         return replace(found, draws=draws, scores=None, scores_of="", by_data=None, **known)
+
+    def _worst(self, value):
+        of_span, rest = np.split(value, [self.n_linear * self.rank])
+        worst = np.max(of_span, initial=0.0)
+        return np.append(np.full(self.n_linear * len(self.scale), worst), rest)
 
     def watched(self, watch, seed):
         """A callback for draws of the reduced target, which passes draws of θ to `watch`."""

@@ -46,6 +46,10 @@ SHORTER_PILOTS = (
     "It is one of up to five pilots that look for a step size. Give a step_size, or leave "
     "preconditioner, gradient and batch_size to 'auto'."
 )
+SHORTER_FITS = (
+    "It is one of up to five pilots that look for a step size. Use fewer columns "
+    "(sklearn.feature_selection, TruncatedSVD), or fewer draws of sampler='hmc'."
+)
 PILOT_SECONDS = 20.0  # predicted for a pilot; beyond it the exact sampler takes over
 SURVEY_DRAWS = 32  # draws at which curvature and noise are measured
 HEAVY_ROWS = 20_000  # rows whose probabilities are measured again at draws of a pilot
@@ -352,7 +356,8 @@ class Tuner:
             raise Refused
         if first:
             told = slowdown_of_batches(self.target, self.n) * seconds
-            warn_of_steps(told, steps, self.n, SHORTER_PILOTS)
+            remedy = SHORTER_FITS if self.request.is_open else SHORTER_PILOTS
+            warn_of_steps(told, steps, self.n, remedy)
         _, chains = sample(setup, chains, 1, drop, n_jobs=self.request.n_jobs)
         draws, chains = sample(setup, chains, PILOT_DRAWS, spacing, n_jobs=self.request.n_jobs)
         if any(chain.diverged for chain in chains):

@@ -7,12 +7,14 @@ import pytest
 from problems import binary
 from scipy import sparse
 
-from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg._base import streams
 from skbayes_sg.diagnostics import convergence
+from skbayes_sg.dynamics import HMC, Exact
 from skbayes_sg.engine.target import Target
 from skbayes_sg.models import LinearKnownNoise, Logistic, Softmax
 from skbayes_sg.priors import Laplace, Normal
+from skbayes_sg.recipe import row_space
 from skbayes_sg.recipe.request import Request
 from skbayes_sg.recipe.row_space import RowSpace, is_wide
 
@@ -35,14 +37,22 @@ def wide(model, n=12, d=320, prior=None, as_sparse=False, seed=0):
     return Target(X, y, np.ones(n), model, table)
 
 
+@pytest.fixture(params=["with V", "without V"])
+def form(request, monkeypatch):
+    """Both forms of the decomposition, whatever the size of X."""
+    if request.param == "without V":
+        monkeypatch.setattr(row_space, "DENSE", 0.0)
+        monkeypatch.setattr(row_space, "SPARSE", 0.0)
+
+
 @pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "sparse"])
-def test_draws_are_the_formula(as_sparse):
+def test_draws_are_the_formula(as_sparse, form):
     target = wide(Softmax(3), as_sparse=as_sparse)
     space = RowSpace(target)
-    r, d, K = len(space.root), target.n_features, 3
+    r, d, K = space.rank, target.n_features, 3
     assert r == 11
     S = (target.X.toarray() if as_sparse else target.X) * space.scale
-    V = S.T @ space.U / space.root
+    V = S.T @ space.svd.U / space.svd.root
     assert np.allclose(V.T @ V, np.eye(r), atol=1e-10)
     a = np.random.default_rng(1).normal(size=(2, 5, K * r + K))
     found, rng = space.draws(a, streams.of_complement(7)), streams.of_complement(7)
@@ -62,7 +72,7 @@ def test_the_density_is_that_of_all_coefficients(model):
     target = wide(model)
     space = RowSpace(target)
     d, K = target.n_features, model.n_linear
-    V = (target.X * space.scale).T @ space.U / space.root
+    V = (target.X * space.scale).T @ space.svd.U / space.svd.root
     rng, constants = np.random.default_rng(2), []
     for _ in range(4):
         theta = rng.normal(size=K * d + K)
@@ -85,6 +95,12 @@ def test_it_is_used_where_it_pays_and_is_exact():
     assert not is_wide(wide(Logistic(), prior=Normal(loc=1.0)), request)
     assert not is_wide(wide(Logistic()), Request(batch_size=5))
     assert not is_wide(wide(Logistic()), Request(keep=10))
+    assert is_wide(wide(LinearKnownNoise()), Request(sampler=Exact()))
+    assert not is_wide(wide(Logistic()), Request(sampler=HMC()))
+    # Beyond the largest number of parameters with a matrix, it is used for any number of rows.
+    assert not is_wide(wide(Logistic(), n=1100, d=1950), request)
+    assert is_wide(wide(Logistic(), n=1100, d=2050), request)
+    assert not is_wide(wide(Logistic(), n=2100, d=2050), request)
     unequal = wide(Softmax(3), prior=Normal(scale=np.linspace(1.0, 2.0, 960)))
     assert not is_wide(unequal, request)
 
@@ -138,3 +154,57 @@ def test_chains_are_judged_by_the_parameters_that_are_reported():
     assert model.sampler_ == "hmc"
     least, *_ = convergence.worst_of_chains(model.posterior_.flat)
     assert model.diagnostics_["min_ess"] == pytest.approx(least)
+
+
+def test_a_column_that_exceeds_all_others_leaves_the_others():
+    """Squares of singular values of 1e10 and 1 would leave nothing of the second."""
+    target = wide(Logistic())
+    X = target.X.copy()
+    X[:, 0] = 1e10 * np.random.default_rng(3).normal(size=len(X))
+    space = RowSpace(Target(X, target.labels(), target.weight, Logistic(), target.prior))
+    assert space.rank == 12
+    theta = space.draws(np.random.default_rng(1).normal(size=(1, 5, 13)), streams.of_complement(7))
+    seen = (space.svd.U * space.svd.root) @ np.random.default_rng(1).normal(size=(1, 5, 13))[
+        0, :, :12
+    ].T
+    np.testing.assert_allclose(X @ theta[0, :, :320].T, seen, rtol=1e-6, atol=1e-3)
+
+
+def test_evidence_of_coefficients_is_the_worst_in_the_span_and_others_have_their_own():
+    space = RowSpace(wide(Softmax(3)))
+    value = np.append(np.arange(3.0 * space.rank), [70.0, 80.0, 90.0])
+    found = space._worst(value)
+    assert (found[:960] == 3.0 * space.rank - 1.0).all()
+    assert found[960:].tolist() == [70.0, 80.0, 90.0]
+
+
+@pytest.mark.parametrize("sampler", ["auto", "exact"])
+def test_linear_regression_has_its_closed_form_in_the_span(sampler):
+    """More columns than the closed form allows: means and sds by the textbook, noise known."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(20, 2200)), rng.normal(size=20)
+    options = {"prior": Normal(scale=0.1), "fit_intercept": False, "noise": 0.5, "random_state": 0}
+    model = BayesianLinearRegression(sampler=sampler, **options).fit(X, y)
+    assert model.sampler_ == "exact"
+    gain = 0.01 * X.T @ np.linalg.inv(0.01 * X @ X.T + 0.25 * np.eye(20))
+    mean, draws = gain @ y, model.posterior_["coef"].reshape(-1, 2200)
+    sd = np.sqrt(0.01 - 0.01 * np.einsum("ij,ji->i", gain, X))
+    z = (draws.mean(axis=0) - mean) / sd * np.sqrt(len(draws))
+    assert abs((z**2).mean() - 1.0) < 0.15
+    ratio = draws.var(axis=0, ddof=1) / sd**2
+    assert abs(ratio.mean() - 1.0) < 0.005
+    assert abs(ratio - 1.0).max() < 5.0 * np.sqrt(2.0 / len(draws))
+
+
+def test_the_noise_is_that_of_the_closed_form_with_all_columns():
+    """310 columns have both: in the span, and with a request that the span is not used for."""
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(40, 310)), rng.normal(size=40)
+    options = {"prior": Normal(scale=0.05), "n_draws": 4000, "random_state": 0}
+    span = BayesianLinearRegression(**options).fit(X, y)
+    whole = BayesianLinearRegression(keep="moments", **options).fit(X, y)
+    assert "span of the rows" in span.seconds_
+    assert "span of the rows" not in whole.seconds_
+    np.testing.assert_allclose(span.noise_std_, whole.noise_std_, rtol=0.01)
+    np.testing.assert_allclose(span.coef_std_, whole.coef_std_, rtol=0.06)
+    assert abs(span.coef_ - whole.coef_).max() < 5.0 * np.sqrt(2.0 / 16_000) * span.coef_std_.max()
