@@ -81,7 +81,7 @@ def read_table(path, target, task="auto"):
     notes = []
     keep = _labelled_rows(labels, target, notes)
     own = [labels[i] for i in keep]
-    task = _task_of(own) if task == "auto" else task
+    task = _task_of(own, target, notes) if task == "auto" else task
     if task == "classes":
         _check_target(own, target, path)
         keep = _frequent_rows(labels, keep, target, path, notes)
@@ -193,13 +193,20 @@ def _check_target(labels, target, path):
     )
 
 
-def _task_of(labels):
+def _task_of(labels, target, notes):
     """What a target holds, "classes", "counts" or "numbers".
 
-    Numbers with more than `MOST_CLASSES` different values are not classes.
+    Numbers with more than `MOST_CLASSES` different values are not classes; a note says that others
+    are taken for classes.
     """
     values = _numbers(labels)
-    if values is None or len(np.unique(values)) <= MOST_CLASSES:
+    n_values = 0 if values is None else len(np.unique(values))
+    if n_values <= MOST_CLASSES:
+        if n_values > 2:
+            notes.append(
+                f"The {n_values} numbers in {target!r} are taken for classes; --task counts or "
+                "--task numbers takes them for what they are."
+            )
         return "classes"
     return "counts" if _are_counts(values) and values.mean() < LARGE_COUNT else "numbers"
 

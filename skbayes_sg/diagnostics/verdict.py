@@ -267,6 +267,7 @@ def check_draws(
     * **R-hat** above 1.05, or an **effective sample size** below a tenth of the draws: the chains
       do not agree, or have hardly moved; or there are too few draws to know either. The effective
       sample size of **group effects**, of at most a hundred levels of a column, is judged likewise.
+    * a note on **few draws**: the Monte Carlo error of a mean is above 0.2 standard deviations.
     * **mean** and **spread**: according to the scores (`score_moments`), a mean is wrong by more
       than 0.2 standard deviations, a variance by more than 20 %, or all variances by more than 10 %
       on average. These and the KSD need 50 draws of each chain. Where independent draws have few
@@ -416,6 +417,11 @@ def _check_chains(examination, draws, weights, moments, evidence):
     least = f"{ESS_SHARE * total:.0f}"
     name, most = "effective sample size", 1.0 / ESS_SHARE
     examination.worst(name, short, most, said, remedy, bound=least, needed=needed)
+    if not any(finding.name == name for finding in examination.findings):
+        with np.errstate(divide="ignore"):
+            error = 1.0 / np.sqrt(sizes)
+        text = "a mean is known to within {value:.2f} posterior sd"
+        examination.worst("few draws", error, SHIFT, text, "Raise n_draws.", note=True)
 
 
 def _check_tails(examination, draws, weights, evidence):

@@ -1,5 +1,6 @@
 """Base of the estimators with a row model: sampling, fitted attributes, blocks of predictors."""
 
+import inspect
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -122,6 +123,31 @@ def _warn_of_unused(estimator, sampler):
             f"{' and '.join(unused)} {have} no effect: the draws are independent (sampler_="
             f"{estimator.sampler_!r}), and not steps of a chain. Leave it to 'auto', or ask for "
             "chains, such as sampler='hmc'.",
+            UnusedParameterWarning,
+            stacklevel=2,
+        )
+
+
+def _warn_of_idle(estimator, n_parts):
+    """`UnusedParameterWarning` for parameters that others leave without a meaning.
+
+    `n_parts` is the number of subposteriors that were combined, or of shards.
+    """
+    needs = {
+        "intercept_prior": ("fit_intercept", estimator.fit_intercept, "True"),
+        "noise_prior": ("noise", isinstance(getattr(estimator, "noise", ""), str), "'infer'"),
+        "combine": ("n_subposteriors", n_parts != 1, "2 or more"),
+    }
+    defaults = inspect.signature(type(estimator)).parameters
+    for name, (other, has_use, needed) in needs.items():
+        if has_use or name not in defaults:
+            continue
+        value, default = getattr(estimator, name), defaults[name].default
+        if value is default or (isinstance(value, str) and value == default):
+            continue
+        warnings.warn(
+            f"{name}={value!r} has no effect with "
+            f"{other}={getattr(estimator, other)!r}: it needs {other} to be {needed}.",
             UnusedParameterWarning,
             stacklevel=2,
         )
@@ -299,6 +325,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         vars(self).update(fitted, **self._choices(outcome), combine_check_=check, _mode=mode)
         _warn_untrustworthy(posterior)
         _warn_of_unused(self, outcome.chosen["sampler"])
+        _warn_of_idle(self, n_subposteriors)
         warn_if_held_back(self, posterior, prior, plan.centre)
         warn_of_half_normals(posterior, prior, plan.extras)
         warn_of_units(self, posterior, prior)
@@ -553,13 +580,20 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
         `rows` are the arguments of `_read`.
         """
-        known = getattr(self, "_seen", None)
-        if not isinstance(known, RowsOfFit):  # the rows lay in parts, or had groups
-            return
-        X, y, weight = self._read(*rows, reset=False)
-        found = known.difference(X, *self._fitted_plan(X, y, weight).code(y, weight))
+        found = self._difference_from_fit(*rows)
         if found:
             raise ValueError(f"The rows must be those of the fit: {type(self).__name__} {found}.")
+
+    def _difference_from_fit(self, *rows):
+        """A phrase on how rows differ from those of the fit, as far as sums over rows tell.
+
+        It is empty if they do not, or if these sums are not known.
+        """
+        known = getattr(self, "_seen", None)
+        if not isinstance(known, RowsOfFit):  # the rows lay in parts, or had groups
+            return ""
+        X, y, weight = self._read(*rows, reset=False)
+        return known.difference(X, *self._fitted_plan(X, y, weight).code(y, weight))
 
     def _powers_of(self, y, weight):
         """The power of its likelihood with which each row is left out: its weight, at most 1.

@@ -167,7 +167,8 @@ PARTS = {
         The step size or the batch size is beyond what was measured to be safe.
     UnusedParameterWarning
         A parameter has no effect: `gradient` or `subsampling` if every step uses all rows, `thin`
-        or `n_warmup` if draws are independent.
+        or `n_warmup` if draws are independent, `intercept_prior` without an intercept, `combine`
+        without subposteriors.
     SamplerConvergenceWarning
         A parameter has an R-hat above 1.05, or an effective sample size below a tenth of the number
         of draws.

@@ -44,7 +44,7 @@ def expect(estimator, func, rtol, atol, rows, method):
         target, values, rtol=rtol, atol=atol, watch=lambda share: progress(tuple, share)
     )
     progress.finish(fitted)
-    _warn_if_elsewhere(estimator, func, found)
+    _warn_if_elsewhere(estimator, func, found, estimator._difference_from_fit(*rows))
     return found
 
 
@@ -62,8 +62,19 @@ def _some_draws(posterior):
     return Posterior(flat, posterior.shapes, posterior.labels, classes=classes)
 
 
-def _warn_if_elsewhere(estimator, func, found):
-    """`UserWarning` if the draws of the fit have another mean: rows are not those of the fit."""
+def _warn_if_elsewhere(estimator, func, found, difference):
+    """`UserWarning` if rows are not those of the fit.
+
+    Either there is a `difference`, or the draws of the fit have another mean.
+    """
+    if difference:
+        warnings.warn(
+            f"The rows are not those of the fit: {type(estimator).__name__} {difference}. It is "
+            "the expectation under the posterior of the rows that were given.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return
     if estimator.posterior_.n_draws < 2:  # if only moments were kept, there are no draws
         return
     values = np.asarray(func(_some_draws(estimator.posterior_)), dtype=np.float64)
@@ -79,7 +90,7 @@ def _warn_if_elsewhere(estimator, func, found):
             "fit, which in a pipeline are the transformed ones: it is the expectation under the "
             "posterior of the rows that were given.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

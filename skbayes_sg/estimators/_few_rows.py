@@ -27,15 +27,18 @@ SPREAD_OUT = 2.5  # number of rows beyond r below which draws of σ are spread o
 EXACT = 1e-12  # largest residual of an exact fit, as a share of the largest absolute response
 
 
-def rows_beyond(X, y, weight, has_intercept):
-    """The total weight n of rows that are fitted exactly, less the rank r; zero for other rows."""
+def rows_beyond(X, y, weight, has_intercept, few=FEW):
+    """The total weight n of rows that are fitted exactly, less the rank r; zero for other rows.
+
+    It is also zero with more than `few` rows for each coefficient.
+    """
     n, d = X.shape
-    if sparse.issparse(X) or d >= MOST_COLUMNS or n > FEW * (d + 1):
+    if sparse.issparse(X) or d >= MOST_COLUMNS or n > few * (d + 1):
         return 0.0
     A = np.column_stack([X, np.ones(n)]) if has_intercept else np.asarray(X, dtype=float)
     size = np.abs(A).max(axis=0)
     A = A / np.where(size > 0.0, size, 1.0)
-    found, _, rank, _ = linalg.lstsq(A, y)
+    found, _, rank, _ = linalg.lstsq(A, y, cond=max(A.shape) * np.finfo(float).eps)
     is_exact = np.abs(y - A @ found).max() <= EXACT * np.abs(y).max()
     return max(float(weight.sum()) - rank, 0.0) if is_exact else 0.0
 
@@ -82,6 +85,8 @@ def naming_exact_fits(estimator, X, y, weight, model):
     try:
         yield
     except (SamplerDivergedError, NotFiniteError) as error:
+        if learns and beyond == 0.0:
+            beyond = rows_beyond(X, y, weight, bool(estimator.fit_intercept), few=np.inf)
         if beyond == 0.0:
             raise
         raise ValueError(_says(estimator, beyond, len(y))) from error

@@ -179,31 +179,33 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         own = {name: self._units_of_extra(name, units) for name in extras.values()}
         tables = [p._table(shape, name, own.get(name, units)) for p, shape, name in asked]
         prior, scales = self._coefficient_prior, self._learned_scales(units, coef_shape)
-        self._check_labels(prior, coef_shape[-1])
+        for argument in ("loc", "scale", "scale_groups"):
+            value = getattr(prior, argument, None)
+            self._check_labels(f"The {argument} of the prior", value, coef_shape[-1])
         first = prior._table(coef_shape, "prior", units) if scales is None else scales.rows()
         return np.concatenate([first, *tables])
 
-    def _check_labels(self, prior, d):
-        """`InvalidParameterError` for a prior's values whose labels are not those of the columns.
+    def _check_labels(self, what, value, d):
+        """`InvalidParameterError` for a Series or frame without the labels of the d columns.
 
         Values are used by their position, so that the order of the labels counts.
         """
+        if not hasattr(value, "iloc"):
+            return
+        labels = list(getattr(value, "columns", getattr(value, "index", None)))
+        if labels == list(range(d)):
+            return
         names = [str(n) for n in getattr(self, "feature_names_in_", ())]
         if len(names) > d:  # names include those of columns with groups
             groups = getattr(self, "group_effects", None) or ()
             own = [g if isinstance(g, str) else names[g] for g in groups]
             names = [n for n in names if n not in own]
-        for argument in ("loc", "scale"):
-            value = getattr(prior, argument, None)
-            labels = getattr(value, "columns", getattr(value, "index", None))
-            if not hasattr(value, "iloc") or list(labels) == list(range(d)):
-                continue
-            if [str(label) for label in labels] != names:
-                raise InvalidParameterError(
-                    f"The {argument} of the prior has the labels {list(labels)}, and the columns "
-                    f"of X are {names or 'without names'}: give one value for each column, in "
-                    "their order, such as scales[X.columns] or scales.to_numpy()."
-                )
+        if [str(label) for label in labels] != names:
+            raise InvalidParameterError(
+                f"{what} has the labels {labels}, and the columns of X are "
+                f"{names or 'without names'}: give one value for each column, in their order, such "
+                "as values[X.columns] or values.to_numpy()."
+            )
 
     def _units_of_extra(self, name, units):
         """The `Units` of an "auto" scale of an extra parameter.

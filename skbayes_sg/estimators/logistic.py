@@ -562,7 +562,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
             The class in the denominator; ``classes_[0]`` if None.
         per : float or array-like of shape (n_features,), default=1.0
             The change of each column, in the column's unit; ``per=X.std(axis=0)`` is one standard
-            deviation.
+            deviation. A Series needs the names of the columns, in their order.
 
         Returns
         -------
@@ -586,6 +586,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         """
         check_is_fitted(self)
         central("confidence_level", confidence_level)
+        self._check_labels("per", per, self.coef_.shape[-1])
         per = _changes(per, self.coef_.shape[-1])
         difference = self.posterior_.contrast(first, reference)
         lower, upper = difference.interval(confidence_level, "coef")

@@ -6,7 +6,7 @@ import numpy as np
 
 __all__ = ["Display", "ParameterRows", "PosteriorDisplay", "all_unless_named"]
 __all__ += ["chosen_parameters", "final_step", "largest", "legend_below", "posterior_of"]
-__all__ += ["require", "short"]
+__all__ += ["require", "require_posterior", "short"]
 
 MOST = 20  # largest number of parameters that are shown unless the user names them
 
@@ -31,6 +31,15 @@ def final_step(estimator):
         else:
             before, estimator = [*before, estimator[:-1]], estimator[-1]
     return estimator, before
+
+
+def require_posterior(display, posterior):
+    """`TypeError` for an estimator in the place of its posterior."""
+    if hasattr(posterior, "posterior_"):
+        raise TypeError(
+            f"{display.__name__}.from_posterior needs a posterior, and got an estimator, "
+            f"{type(posterior).__name__}: give its posterior_."
+        )
 
 
 def require(display, estimator, method):

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._base.validation import check_count
-from ._base import PosteriorDisplay, chosen_parameters
+from ._base import PosteriorDisplay, chosen_parameters, require_posterior
 
 __all__ = ["AutocorrelationDisplay"]
 
@@ -67,6 +67,7 @@ class AutocorrelationDisplay(PosteriorDisplay):
         -------
         AutocorrelationDisplay
         """
+        require_posterior(cls, posterior)
         posterior.require_draws()
         check_count("n_lags", n_lags)
         kept, labels = chosen_parameters(posterior, names, 5)

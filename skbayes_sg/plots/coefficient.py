@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._base.validation import check_count
-from ._base import MOST, chosen_parameters, final_step, posterior_of, short
+from ._base import MOST, chosen_parameters, final_step, posterior_of, require_posterior, short
 from .interval import IntervalDisplay, intervals_of
 
 __all__ = ["CoefficientDisplay"]
@@ -139,6 +139,7 @@ class CoefficientDisplay(IntervalDisplay):
         -------
         CoefficientDisplay
         """
+        require_posterior(cls, posterior)
         check_count("most", most)
         if "coef" not in posterior:
             raise ValueError(

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._base import ParameterRows, PosteriorDisplay, all_unless_named, largest
+from ._base import ParameterRows, PosteriorDisplay, all_unless_named, largest, require_posterior
 
 __all__ = ["GradientNoiseDisplay"]
 
@@ -67,6 +67,7 @@ class GradientNoiseDisplay(ParameterRows, PosteriorDisplay):
         ValueError
             If the gradients had no noise, or their noise was not measured.
         """
+        require_posterior(cls, posterior)
         if "noise_share" not in posterior.evidence:
             raise ValueError("This posterior has no measured noise: the gradients used all rows.")
         shares = np.asarray(posterior.evidence["noise_share"])

@@ -5,7 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._base import MOST, ParameterRows, PosteriorDisplay, chosen_parameters, legend_below, short
+from ._base import (
+    MOST,
+    ParameterRows,
+    PosteriorDisplay,
+    chosen_parameters,
+    legend_below,
+    require_posterior,
+    short,
+)
 
 __all__ = ["IntervalDisplay", "intervals_of"]
 
@@ -82,6 +90,7 @@ class IntervalDisplay(ParameterRows, PosteriorDisplay):
         -------
         IntervalDisplay
         """
+        require_posterior(cls, posterior)
         all_of_them = "coef" if "coef" in posterior.shapes else posterior.names
         kept, labels = chosen_parameters(posterior, all_of_them if names is None else names)
         total = len(labels) if names is None else None

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._base import weights as weighting
 from .._base.validation import check_count
-from ._base import PosteriorDisplay, chosen_parameters, short
+from ._base import PosteriorDisplay, chosen_parameters, require_posterior, short
 
 __all__ = ["PairDisplay"]
 
@@ -69,6 +69,7 @@ class PairDisplay(PosteriorDisplay):
         -------
         PairDisplay
         """
+        require_posterior(cls, posterior)
         posterior.require_draws()
         check_count("max_draws", max_draws)
         kept, labels = chosen_parameters(posterior, names, 4)

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._base import ParameterRows, PosteriorDisplay, all_unless_named, largest
+from ._base import ParameterRows, PosteriorDisplay, all_unless_named, largest, require_posterior
 
 __all__ = ["StepBiasDisplay"]
 
@@ -67,6 +67,7 @@ class StepBiasDisplay(ParameterRows, PosteriorDisplay):
         ValueError
             If the fit has not measured the bias. Exact samplers have none.
         """
+        require_posterior(cls, posterior)
         known = posterior.evidence
         if "mean_bias" not in known:
             raise ValueError(

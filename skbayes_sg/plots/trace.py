@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._base import PosteriorDisplay, chosen_parameters
+from ._base import PosteriorDisplay, chosen_parameters, require_posterior
 
 __all__ = ["TraceDisplay"]
 
@@ -63,6 +63,7 @@ class TraceDisplay(PosteriorDisplay):
         -------
         TraceDisplay
         """
+        require_posterior(cls, posterior)
         posterior.require_draws()
         kept, labels = chosen_parameters(posterior, names, 5)
         return cls(posterior.flat[..., kept], labels).plot(ax)

@@ -91,6 +91,16 @@ def test_numeric_labels_are_the_same_however_they_are_written(tmp_path):
     assert table.X.dtype == float
 
 
+@pytest.mark.parametrize(("values", "noted"), [([0, 1, 2], True), ([0, 1], False), ("abc", False)])
+def test_numbers_that_are_taken_for_classes_are_noted(tmp_path, values, noted):
+    rows = [[i, values[i % len(values)]] for i in range(60)]
+    path = write(tmp_path / "counts.csv", ["x", "y"], rows)
+    assert (
+        any("taken for classes; --task counts" in n for n in read_table(path, "y").notes) == noted
+    )
+    assert not read_table(path, "y", "classes").notes
+
+
 def test_rare_classes_are_left_out_and_named(tmp_path):
     rows = [[i, "ab"[i % 2]] for i in range(30)] + [[1, "c"]] * 3
     table = read_table(write(tmp_path / "rare.csv", ["x", "y"], rows), "y")

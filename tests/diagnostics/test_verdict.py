@@ -699,3 +699,18 @@ def test_a_shift_of_shards_that_may_be_chance_is_a_note(shift, noted):
     assert "a mean that is off by 0.21 posterior sd" in str(verdict) or not noted
     with_scores = check_draws(draws, -draws, evidence=evidence)
     assert not with_scores.findings  # scores judge the means themselves
+
+
+@pytest.mark.parametrize("independent", [False, True])
+def test_few_draws_are_noted(independent):
+    """The Monte Carlo error of a mean, 1/√ESS posterior sd, is above .2 with 20 draws."""
+    rng = np.random.default_rng(0)
+    evidence = {"independent": np.ones(2)} if independent else {}
+    for n, noted in ((5, True), (400, False)):
+        verdict = check_draws(rng.normal(size=(4, n, 2)), evidence=evidence)
+        found = [f for f in verdict.findings if f.name == "few draws"]
+        assert bool(found) == noted
+        assert all(f.is_note and f.value > 0.2 for f in found)
+    single = check_draws(np.zeros((1, 1, 2)), evidence={"independent": np.ones(2)})
+    assert [f.value for f in single.findings] == [1.0]
+    assert single.trustworthy

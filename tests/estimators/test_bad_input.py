@@ -32,6 +32,7 @@ from skbayes_sg import (
     BayesianGaussianMixture,
     BayesianICA,
     BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
     BayesianPMF,
@@ -48,7 +49,7 @@ from skbayes_sg.exceptions import (
 )
 from skbayes_sg.metrics import posterior_predictive_check
 from skbayes_sg.model_selection import loo
-from skbayes_sg.priors import Flat, Laplace, Normal, StudentT
+from skbayes_sg.priors import Flat, HalfCauchy, Laplace, Normal, StudentT
 
 pytestmark = pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 X, y = binary()
@@ -1040,3 +1041,26 @@ def test_labels_of_priors_are_those_of_the_columns_in_their_order():
         fitted(scales[["a", "b"]], X[["a", "b"]].to_numpy(), None)
     assert fitted(scales.to_numpy()[::-1], X[["a", "b"]].to_numpy(), None).coef_[0] > 2.0
     assert fitted(pd.Series([10.0, 1e-3]), X[["a", "b"]], None).coef_[0] > 2.0
+
+
+def test_labels_of_scale_groups_are_those_of_the_columns_in_their_order():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("abc"))
+    groups = pd.Series({"c": "one", "a": "one", "b": "other"})
+
+    def fitted(groups):
+        prior = Normal(scale=HalfCauchy(1.0), scale_groups=groups)
+        return BayesianLinearRegression(prior=prior, n_draws=20, random_state=0).fit(X, X["a"])
+
+    with pytest.raises(InvalidParameterError, match="The scale_groups of the prior has the labels"):
+        fitted(groups)
+    assert "prior_scale[other]" in fitted(groups[["a", "b", "c"]]).posterior_.labels
+
+
+def test_labels_of_changes_are_those_of_the_columns_in_their_order():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    model = BayesianLogisticRegression(n_draws=20, random_state=0).fit(X, X["a"] > 0.0)
+    per = pd.Series({"a": 1.0, "b": 2.0})
+    of_array, of_series = (model.odds_ratio_interval(per=v) for v in ([1.0, 2.0], per))
+    np.testing.assert_array_equal(of_array, of_series)
+    with pytest.raises(InvalidParameterError, match=r"per has the labels \['b', 'a'\]"):
+        model.odds_ratio_interval(per=per[["b", "a"]])

@@ -1,5 +1,8 @@
 """Parameters of components, reached through estimators whose components are names."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from problems import binary, quick
@@ -15,7 +18,8 @@ from skbayes_sg import (
     BayesianRobustRegression,
 )
 from skbayes_sg.dynamics import BAOAB
-from skbayes_sg.priors import Gamma, HalfStudentT, Laplace, Normal, StudentT
+from skbayes_sg.exceptions import UnusedParameterWarning
+from skbayes_sg.priors import Gamma, HalfNormal, HalfStudentT, Laplace, Normal, StudentT
 
 
 def test_a_grid_over_the_scale_of_the_default_prior():
@@ -77,3 +81,38 @@ def test_parameters_that_cannot_be_set():
 def test_a_number_alone_says_not_what_it_is(family):
     with pytest.raises(TypeError, match="positional"):
         family(2.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"noise": 1.0, "noise_prior": HalfNormal(0.5)},
+            r"noise_prior=.* with noise=1.0: .*'infer'",
+        ),
+        ({"noise": 1.0}, None),
+        ({"noise_prior": HalfNormal(0.5)}, None),
+        ({"fit_intercept": False, "intercept_prior": Normal()}, "^intercept_prior=.*fit_intercept"),
+        ({"fit_intercept": False}, None),
+        ({"combine": "weierstrass"}, "^combine='weierstrass' has no effect with n_subposteriors=1"),
+        ({"combine": "".join(["con", "sensus"])}, None),  # equal, and another object
+    ],
+)
+def test_parameters_without_a_meaning_are_told(options, said):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        BayesianLinearRegression(n_draws=20, random_state=0, **options).fit(X, X[:, 0] + X[:, 1])
+    found = [str(w.message) for w in caught if w.category is UnusedParameterWarning]
+    assert len(found) == (said is not None)
+    assert said is None or re.search(said, found[0])
+
+
+def test_shards_have_a_use_for_combine():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    shards = [(X[:30], X[:30, 0]), (X[30:], X[30:, 0])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnusedParameterWarning)
+        BayesianLinearRegression(combine="parametric", n_draws=50, random_state=0).fit_shards(
+            shards
+        )

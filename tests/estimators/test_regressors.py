@@ -622,6 +622,13 @@ def test_a_few_rows_that_are_fitted_exactly_are_named(rows, y, beyond):
         BayesianLinearRegression(random_state=0).fit(rows, y)
 
 
+@pytest.mark.parametrize("d", [1, 3])
+def test_many_rows_of_constants_are_named(d):
+    """The error spoke of the log_likelihood of custom densities."""
+    with pytest.raises(ValueError, match="150 rows are fitted exactly, and are 149 more"):
+        BayesianRobustRegression(random_state=0).fit(np.ones((150, d)), np.full(150, 2.0))
+
+
 @pytest.mark.parametrize("family", [BayesianRobustRegression, BayesianLinearRegression])
 def test_some_more_rows_that_are_fitted_exactly_are_named(family):
     with pytest.warns(SamplerConvergenceWarning, match="no noise"):

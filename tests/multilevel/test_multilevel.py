@@ -305,9 +305,19 @@ def test_rows_that_are_not_those_of_the_fit_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.expect(**all_coefs, X=X, y=y)
-    for others in ((X, ~y.astype(bool)), (10.0 * X, y)):
-        with pytest.warns(UserWarning, match="probably not the rows of the fit"):
-            model.expect(**all_coefs, X=others[0], y=others[1])
+    twice = np.full(N, 2.0)
+    for others in ((X, 1 - y, None), (10.0 * X, y, None), (X, y, twice), (X[:-1], y[:-1], None)):
+        with pytest.warns(UserWarning, match="rows are not those of the fit: .* was fitted to"):
+            model.expect(**all_coefs, X=others[0], y=others[1], sample_weight=others[2])
+
+
+def test_rows_that_move_the_mean_are_told_where_those_of_the_fit_are_not_known():
+    model = BayesianLogisticRegression(random_state=0).partial_fit(X, y, classes=[0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.expect(**all_coefs, X=X, y=y)
+    with pytest.warns(UserWarning, match="probably not the rows of the fit"):
+        model.expect(**all_coefs, X=10.0 * X, y=y)
 
 
 def test_estimates_agree_with_draws():

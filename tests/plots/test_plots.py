@@ -76,6 +76,12 @@ def test_of_an_estimator_and_a_posterior_and_drawn_again(display, posterior):
     one.figure_.canvas.draw()
 
 
+@pytest.mark.parametrize("display", ALL)
+def test_an_estimator_is_no_posterior(display, posterior):
+    with pytest.raises(TypeError, match="needs a posterior, and got an estimator, Fitted"):
+        display.from_posterior(Fitted(posterior))
+
+
 @pytest.mark.parametrize("display", [IntervalDisplay, StepBiasDisplay, GradientNoiseDisplay])
 def test_where_it_is_drawn_can_be_chosen(display, posterior):
     figure, axes = plt.subplots(1, 2)
