@@ -39,11 +39,16 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         \mu_{kj} \sim \mathrm{N}(\bar x_j, (m s_j)^2), \quad
         \Sigma_k^{-1} \sim \mathrm{Wishart}(\nu, \cdot),
 
-    with the mean :math:`\bar x_j` and the standard deviation :math:`s_j` of each column. Names
-    follow `sklearn.mixture.GaussianMixture`. The labels of the components are arbitrary: the
-    posterior is the same if components swap their labels. Draws are therefore relabelled before
-    they are summarised, and whether chains agree is judged by quantities that do not depend on
-    labels.
+    with the mean :math:`\bar x_j` and the standard deviation :math:`s_j` of each column; the scale
+    of the Wishart prior is such that the mean of :math:`\Sigma_k` is that of `covariance_prior`.
+    Single variances ("diag" and "spherical") have the distribution of a diagonal element of such a
+    :math:`\Sigma_k`: :math:`1/\sigma^2 \sim \mathrm{Gamma}((\nu - d + 1)/2, (\nu - d - 1) v/2)`
+    with the rate last, where v is the prior mean of the column, or for "spherical" of all columns
+    on average. Names follow `sklearn.mixture.GaussianMixture`.
+
+    The labels of the components are arbitrary: the posterior is the same if components swap their
+    labels. Draws are therefore relabelled before they are summarised, and whether chains agree is
+    judged by quantities that do not depend on labels.
 
     Parameters
     ----------

@@ -1178,8 +1178,29 @@ MUTANTS = [
     ),
     Mutant(
         "what the rows see added instead of replaced", "recipe/row_space.py",
-        "a.reshape(-1, a.shape[-1]) - self._seen(flat)", "a.reshape(-1, a.shape[-1])",
-        "test_row_space.py::test_draws_are_the_formula[dense]",
+        "a.reshape(-1, a.shape[-1]) - self.svd.seen(flat)", "a.reshape(-1, a.shape[-1])",
+        "test_row_space.py::test_draws_are_the_formula[with V-dense]",
+    ),
+    Mutant(
+        "a column that exceeds all others hides them", "recipe/row_space.py",
+        "RANK = 1e-13", "RANK = 1e-6",
+        "test_row_space.py::test_a_column_that_exceeds_all_others_leaves_the_others",
+    ),
+    Mutant(
+        "evidence of the intercept for all coefficients", "recipe/row_space.py",
+        "worst = np.max(of_span, initial=0.0)", "worst = np.max(value, initial=0.0)",
+        "test_row_space.py::test_evidence_of_coefficients_is_the_worst_in_the_span_and_others_have"
+        "_their_own",
+    ),
+    Mutant(
+        "few draws are not noted", "diagnostics/verdict.py",
+        "error = 1.0 / np.sqrt(sizes)", "error = 0.0 / np.sqrt(sizes)",
+        "test_verdict.py::test_few_draws_are_noted[True]",
+    ),
+    Mutant(
+        "the search goes on after the collapse", "geometry/mode.py",
+        "known=lambda at, _: has_collapsed(at, other)", "known=None",
+        "test_noise_collapse.py::test_the_search_ends_as_soon_as_the_noise_has_collapsed",
     ),
     Mutant(
         "drifts left out", "importance/fit.py",
