@@ -31,8 +31,9 @@ BENCH_ARGS ?=
 PAPERS_ARGS ?=
 GAUNTLET_ARGS ?= --fits 525
 PYTEST_ARGS ?=
-# File by file: what a file's tests compile and compute once is not done by two workers.
-IN_PARALLEL := -n auto --dist loadfile
+# File by file: what a file's tests compile and compute once is not done by two workers. In order of
+# folders, so that the examples of all docstrings come last, when all kernels have been compiled.
+IN_PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test test-slow test-oldest test-arviz test-torch gauntlet lint docs bench papers lock
 .PHONY: clean

@@ -702,6 +702,7 @@ def test_gaussian_shards_agree_within_the_errors_stated(d):
 
 
 @pytest.mark.parametrize(("d", "distant"), [(2, True), (10, False)])
+@pytest.mark.slow
 def test_the_error_of_estimated_weights_is_predicted(d, distant):
     rng = np.random.default_rng(0)
     S, n = 4, 400

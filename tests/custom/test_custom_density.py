@@ -311,7 +311,11 @@ def test_densities_that_are_not_finite_are_refused():
     [
         (lambda theta, row: theta[1] - 0.5 * (row[0] - theta[0]) ** 2, "Give `b` a proper prior"),
         (lambda theta, row: -0.5 * (row[0] - theta[0]) ** 2, "Give `b` a proper prior"),
-        (lambda theta, row: theta[0] + theta[1], "Give `a` and `b` a proper prior"),
+        pytest.param(
+            lambda theta, row: theta[0] + theta[1],
+            "Give `a` and `b` a proper prior",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["rises", "is constant", "rises in both"],
 )

@@ -184,6 +184,7 @@ def test_a_second_mode_of_a_small_share_is_found(y):
     assert abs(draws.std() / sd - 1.0) < 0.08
 
 
+@pytest.mark.slow
 def test_kinks_do_not_keep_many_chains_busy():
     """Small steps of chains in lockstep would take 247 040 gradients; other ways take a few."""
     y = X[:, 0] + np.random.default_rng(1).laplace(size=200)

@@ -28,6 +28,7 @@ def dependent(law, rho, seed, d):
 
 @pytest.mark.parametrize("rho", [0.0, 0.7])
 @pytest.mark.parametrize("name", LIGHT)
+@pytest.mark.slow
 def test_light_tails_hardly_ever_count_as_heavy(name, rho):
     draws = dependent(LIGHT[name], rho, 0, 400)
     assert (tail_shape(draws) > FOURTH_MOMENT).mean() < 0.005

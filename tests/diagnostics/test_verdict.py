@@ -499,6 +499,7 @@ def test_tails_of_the_common_shift_of_three_classes_are_no_tails():
     assert model.fit(X, y).posterior_.evidence["heavy_tail"].max() == 0.0
 
 
+@pytest.mark.slow
 def test_a_class_that_a_column_separates_has_the_tail_of_its_prior():
     rng = np.random.default_rng(0)
     x = np.round(rng.normal(size=90), 1)[:, None]

@@ -560,7 +560,12 @@ def far_slopes():
 
 @pytest.mark.parametrize("shift", [36.0, 2e4, 1e8])
 @pytest.mark.parametrize(
-    "estimator", [BayesianLinearRegression, BayesianRobustRegression, BayesianPoissonRegressor]
+    "estimator",
+    [
+        BayesianLinearRegression,
+        BayesianPoissonRegressor,
+        pytest.param(BayesianRobustRegression, marks=pytest.mark.slow),
+    ],
 )
 def test_slopes_do_not_depend_on_where_zero_is(estimator, shift):
     """At zero Kelvin, or in the year zero, levels vary by far more than y: they are centred."""

@@ -572,9 +572,13 @@ def test_robust_regression_of_zeros_finds_its_mode(rows):
 
 @pytest.mark.parametrize(
     ("value", "n", "seeds"),
-    [*((value, 100, [0, 1]) for value in (1.0, 2.0, 8.0, -0.5, 7.3)), (1.0, 3000, [0]),
-     (7.3, 3000, [1])],
-)  # fmt: skip
+    [
+        *((value, 100, [0, 1]) for value in (1.0, 7.3)),
+        *(pytest.param(value, 100, [0, 1], marks=pytest.mark.slow) for value in (2.0, 8.0, -0.5)),
+        (1.0, 3000, [0]),
+        pytest.param(7.3, 3000, [1], marks=pytest.mark.slow),
+    ],
+)
 def test_robust_regression_of_a_constant_ends_whatever_its_rounding(value, n, seeds):
     """Near powers of two, noise of a few units of rounding made chains of no use, without end."""
     rows = np.random.default_rng(0).normal(size=(n, 2))
@@ -638,11 +642,11 @@ def test_some_more_rows_that_are_fitted_exactly_are_named(family):
 @pytest.mark.parametrize(
     ("rows", "y", "options"),
     [
-        (LINE[:2], [3.0, 5.0], {}),
+        pytest.param(LINE[:2], [3.0, 5.0], {}, marks=pytest.mark.slow),
         (LINE, [3.0, 5.0, 9.1], {}),
         (LINE, [3.0, 5.0, 9.0], {"noise_prior": InverseGamma()}),
         (LINE, [3.0, 5.0, 9.0], {"noise_prior": "inverse_gamma"}),
-        (np.eye(4), [1.0, 2.0, 3.0, 5.0], {}),
+        pytest.param(np.eye(4), [1.0, 2.0, 3.0, 5.0], {}, marks=pytest.mark.slow),
     ],
 )
 def test_few_rows_that_have_a_posterior_have_it(rows, y, options):

@@ -320,7 +320,8 @@ def test_columns_of_many_levels_are_sparse_in_every_layout():
     codes = np.column_stack([rng.integers(0, 150, 400), 150 + rng.integers(0, 150, 400)])
     rows = sparse.csr_array((np.ones(800), codes.ravel(), np.arange(0, 801, 2)), shape=(400, 300))
     y = rng.integers(0, 2, 400)
-    model = BayesianLogisticRegression(n_draws=50, random_state=0)
+    short = {"n_draws": 10, "n_warmup": 20, "thin": 1, "random_state": 0}
+    model = BayesianLogisticRegression(sampler="hmc", **short)
     dense = model.fit(rows.toarray(), y).posterior_.flat
     _, target = model._posterior_of(rows.toarray(), y, None)
     assert target.keeps_sparse

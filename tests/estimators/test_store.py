@@ -49,7 +49,10 @@ def test_draws_must_fit_with_the_copies_of_a_fit(monkeypatch):
     model.fit(X, y[:, 0] > 0.0)
 
 
-@pytest.mark.parametrize("model", [BayesianLinearRegression, BayesianLogisticRegression])
+@pytest.mark.parametrize(
+    "model",
+    [BayesianLinearRegression, pytest.param(BayesianLogisticRegression, marks=pytest.mark.slow)],
+)
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.DrawStoreWarning")
 def test_fits_need_no_more_than_is_checked(model):
     rng = np.random.default_rng(0)

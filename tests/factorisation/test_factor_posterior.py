@@ -9,6 +9,7 @@ from skbayes_sg.factorisation.factor_posterior import FactorPosterior, largest_r
 
 @pytest.mark.parametrize("n_chains", [1, 4])
 @pytest.mark.parametrize("by_chance", [0.1, 0.01])
+@pytest.mark.slow
 def test_converged_chains_exceed_the_limit_of_rhat_by_chance(n_chains, by_chance):
     """Chains with the correlation 0.8 from one draw to the next: a ninth of them is effective."""
     rng, n = np.random.default_rng(0), 300

@@ -160,7 +160,7 @@ def gibbs(X, y, prior_sd, sd_scale, n=4000, warm=1000, seed=1):
     return np.array(draws)
 
 
-@pytest.mark.parametrize("outliers", [0.0, 0.1])
+@pytest.mark.parametrize("outliers", [0.1, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_posteriors_are_those_of_another_sampler(outliers):
     """Four rows for each column; the search for the mode alone ended at noise of 0.1."""
     X, y = table(200, 50, seed=3, outliers=outliers)

@@ -239,6 +239,7 @@ def test_axes_that_depend_on_each_other_are_left_out():
     assert np.array_equal(axes, [one, three])
 
 
+@pytest.mark.slow
 def test_positive_parameters_that_depend_on_each_other_are_sampled():
     """The shape and the power of a generalised gamma law have nearly the same direction in φ."""
 

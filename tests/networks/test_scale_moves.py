@@ -115,6 +115,7 @@ def test_moves_with_a_bug_have_another_law(bug, monkeypatch):
     assert error_of_the_law(*moved_scales()) > 0.1
 
 
+@pytest.mark.slow
 def test_moves_without_data_leave_the_prior_of_layers_and_columns():
     problem, rng = problem_of((2, 8, 1), weight=0.0), np.random.default_rng(2)
     chain, found = new_chain(problem, 0, 0), []

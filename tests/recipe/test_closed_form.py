@@ -99,7 +99,13 @@ def test_coefficients_given_the_noise(prior, sigma):
     assert abs(change[0] - change[1] - expected) < 1e-10 * max(1.0, abs(expected))
 
 
-@pytest.mark.parametrize("name", NOISE_PRIORS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "half_student_t" else pytest.param(name, marks=pytest.mark.slow)
+        for name in NOISE_PRIORS
+    ],
+)
 @pytest.mark.parametrize("prior", ["normal", pytest.param("flat", marks=pytest.mark.slow)])
 def test_law_of_the_noise_by_quadrature(name, prior):
     noise, log_prior = NOISE_PRIORS[name]

@@ -79,7 +79,7 @@ def test_steps_are_halved_as_long_as_trajectories_diverge(monkeypatch):
         assert np.isclose(setup.first_step, (wanted or [1.0])[-1])
 
 
-@pytest.mark.parametrize("seed", [2, 4, 5])
+@pytest.mark.parametrize("seed", [2, *(pytest.param(s, marks=pytest.mark.slow) for s in (4, 5))])
 def test_thin_ends_of_a_ridge_are_sampled(seed):
     y = rows_of(seed)
     model = CustomDensity(curved, PRIORS, random_state=seed)

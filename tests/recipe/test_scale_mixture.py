@@ -232,6 +232,7 @@ def law_of_log_nu(target, state, places, with_scale=True):
     return np.cumsum(p) / p.sum()
 
 
+@pytest.mark.slow
 def test_degrees_of_freedom_move_with_the_precisions_of_rows():
     target, n = robust((Normal(scale=0.7), 6), (Normal(scale=2.0), 1)), 4000
     state = ScaleMixtureGibbs(target, n, np.random.default_rng(5))
@@ -338,6 +339,7 @@ def test_chains_do_not_stay_where_a_third_of_the_rows_is_fitted_exactly():
 
 
 @pytest.mark.parametrize("seed", [0, 4])
+@pytest.mark.slow
 def test_chains_walk_along_the_tails_of_six_rows(seed):
     """Short chains in lockstep ended before them: with the seed 4, sds were 0.114 and 0.075."""
     rng = np.random.default_rng(5)

@@ -202,7 +202,7 @@ def test_few_coefficients_of_many_are_found(kind):
     assert ((np.ravel(lower) < beta) & (beta < np.ravel(upper))).mean() > 0.9
 
 
-@pytest.mark.parametrize("kind", ["logistic", "poisson"])
+@pytest.mark.parametrize("kind", ["logistic", pytest.param("poisson", marks=pytest.mark.slow)])
 def test_a_column_may_be_far_from_zero(kind):
     """The Hessian has no digits left for it: its curvature is 1e-11 of that of the intercept."""
     X, y, _ = rows(kind, 150, 3, 2)

@@ -64,7 +64,9 @@ def excess(levels, evidence=None):
     return {judgement.name: judgement.value / judgement.limit for judgement in of}
 
 
-@pytest.mark.parametrize(("S", "repeats"), [(5, 5000), (12, 300), (50, 300)])
+@pytest.mark.parametrize(
+    ("S", "repeats"), [(12, 300), pytest.param(5, 5000, marks=pytest.mark.slow), (50, 300)]
+)
 def test_few_levels_of_chains_that_agree_raise_no_alarm(S, repeats):
     rng = np.random.default_rng(0)
     name = "probability of a token"
@@ -108,7 +110,7 @@ def corpus(seed):
 
 
 @pytest.mark.parametrize("options", [{}, {"n_draws": 12}, {"sampler": "cir"}, {"stream": True}])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(s, marks=pytest.mark.slow) for s in (2, 3))])
 def test_what_check_finds_the_fit_warns_of(options, seed):
     """And nothing else: a fit without a warning is trustworthy."""
     options = dict(options)
