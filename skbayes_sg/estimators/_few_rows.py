@@ -85,7 +85,7 @@ def naming_exact_fits(estimator, X, y, weight, model):
     try:
         yield
     except (SamplerDivergedError, NotFiniteError) as error:
-        if learns and beyond == 0.0:
+        if learns and beyond == 0.0 and isinstance(error, NotFiniteError):
             beyond = rows_beyond(X, y, weight, bool(estimator.fit_intercept), few=np.inf)
         if beyond == 0.0:
             raise

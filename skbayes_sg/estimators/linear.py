@@ -63,10 +63,10 @@ class BayesianLinearRegression(BayesianRegressor):
         How draws are made: "auto", "exact", "importance", "sgld", "leimkuhler_matthews", "baoab",
         "sghmc", "sgnht", "mala", "hmc", or an object of `skbayes_sg.dynamics`; see
         `BayesianLogisticRegression` for all but "exact". "auto" is "exact" for normal and flat
-        priors and up to 2000 parameters (or, under normal priors of mean 0, any number of columns
-        and up to 1998 rows), else "importance" or, if its certificate fails, "hmc". If a parameter
-        for gradients, rows or steps is given, and above these limits, "auto" chooses as for
-        logistic regression.
+        priors and up to 2000 parameters (4000 if that is predicted to take at most three minutes;
+        under normal priors of mean 0, any number of columns with up to 3998 rows), else
+        "importance" or, if its certificate fails, "hmc". If a parameter for gradients, rows or
+        steps is given, and above these limits, "auto" chooses as for logistic regression.
     gradient : str or Gradient, default="auto"
         How a batch of rows becomes an estimate of the gradient. For this parameter and those that
         follow, see `BayesianLogisticRegression`.

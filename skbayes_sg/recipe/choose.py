@@ -129,6 +129,9 @@ def _chosen(target, request, watch):
         return wide.outcome(_chosen(wide.reduced_target, own, watched), request.seed)
     no_chains = request.is_open or target.memory is not None
     is_linear = closed_form.is_linear(target) and target.quadratic is None
+    by_chains = isinstance(request.sampler, Metropolis)
+    if not by_chains and target.quadratic is None:
+        is_linear = is_linear or closed_form.has_closed_form(target)
     if is_linear and (no_chains or _is_exact(request.sampler)):
         return _sample_linear(target, request, watch)
     if isinstance(request.sampler, Exact):
@@ -160,8 +163,9 @@ def _sample_linear(target, request, watch):
 def _refuse_closed_form(target):
     raise ValueError(
         "sampler='exact' is for linear regression with normal or flat priors of the coefficients, "
-        f"and at most {preconditioning.DENSE_LIMIT} parameters (here {target.n_parameters}) or, "
-        "under normal priors of mean 0, rows. Use sampler='auto' or 'hmc'."
+        f"and at most {preconditioning.DENSE_LIMIT} parameters (here {target.n_parameters}; "
+        f"{closed_form.LARGEST} with few rows) or, under normal priors of mean 0, rows. Use "
+        "sampler='auto' or 'hmc'."
     )
 
 
@@ -240,7 +244,7 @@ def frame_of(target, kind, dense, rng, start=None):
         check_independent(target, dense)
     if past is not None:
         start = past.origin
-    elif closed_form.has_closed_form(target):
+    elif closed_form.is_linear(target) and closed_form.has_closed_form(target):
         start = closed_form.mode(target)
     elif start is not None and not is_good_start(target, start):
         start = None

@@ -36,11 +36,14 @@ from ..models import Linear, LinearKnownNoise
 from ..priors import Flat, Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family, tail
+from .price import TOLD_SECONDS, seconds_of_closed_form, warn_if_long
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
-__all__ = ["Conditional", "NoiseLaw", "few_rows", "has_closed_form", "is_linear", "remembered"]
-__all__ += ["run_closed_form", "triangle"]
+__all__ = ["LARGEST", "Conditional", "NoiseLaw", "few_rows", "has_closed_form"]
+__all__ += ["has_linear_model", "is_linear", "remembered", "run_closed_form", "triangle"]
 
+LARGEST = 4000  # number of parameters up to which there is a closed form ...
+MOST_SECONDS = 180.0  # ... above `DENSE_LIMIT` if it is predicted to take at most so many seconds
 DEPTH = 40.0  # the density of log σ counts as zero this many nats below its maximum
 PLACES = 4001  # nodes of the grid of log σ around each of its modes
 # A response that deviates from its mean by less than this share of its norm counts as constant: R
@@ -51,15 +54,22 @@ CONSTANT = 1e-12
 SINGULAR = 1e-13
 
 
+def has_linear_model(target):
+    """Whether the likelihood is that of linear regression."""
+    return isinstance(target.model, (Linear, LinearKnownNoise))
+
+
 def is_linear(target):
     """Whether the likelihood is that of linear regression, with few enough parameters."""
-    linear = isinstance(target.model, (Linear, LinearKnownNoise))
-    return linear and target.n_parameters <= DENSE_LIMIT
+    return has_linear_model(target) and target.n_parameters <= DENSE_LIMIT
 
 
 def has_closed_form(target):
-    """Whether `is_linear` holds and the priors of all coefficients are normal or flat."""
-    return is_linear(target) and of_family(_coefficient_priors(target), Normal, Flat).all()
+    """Whether linear regression has normal or flat priors, and few enough parameters."""
+    D = target.n_parameters
+    few = D <= DENSE_LIMIT or (D <= LARGEST and seconds_of_closed_form(target) <= MOST_SECONDS)
+    possible = few and has_linear_model(target)
+    return possible and of_family(_coefficient_priors(target), Normal, Flat).all()
 
 
 def _coefficient_priors(target):
@@ -291,6 +301,9 @@ def mode(target):
 
 def run_closed_form(target, request, watch=None):
     """The `Outcome` of independent draws of (coefficients, log σ), with streams for each chain."""
+    what = f"Linear regression in closed form, with {target.n_parameters} parameters,"
+    remedy = "Use fewer columns (sklearn.feature_selection, TruncatedSVD) to take less time."
+    warn_if_long(seconds_of_closed_form(target), what, remedy, TOLD_SECONDS)
     conditional = conditional_of(target)
     law = noise_law(conditional, target.prior[-1]) if target.model.n_extra else None
     if of_family(target.prior, Flat).any():

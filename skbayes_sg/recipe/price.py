@@ -81,6 +81,12 @@ def seconds_of_chains(target, request):
     return seconds_of_steps(target, LEAPFROGS * trajectories, target.n_rows)
 
 
+def seconds_of_closed_form(target):
+    """Predicted seconds of the closed form of linear regression, with one thread."""
+    D = float(target.n_parameters)
+    return 2e-10 * target.n_rows * D**2 + 1.7e-9 * D**3
+
+
 def seconds_of_rows(target, n_rows, n_warped=0):
     """Predicted seconds of a gradient at one of many draws, if it takes `n_rows` rows.
 

@@ -24,6 +24,7 @@ from ..geometry.preconditioning import DENSE_LIMIT
 from ..priors import Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
+from .closed_form import LARGEST, has_linear_model
 
 __all__ = ["RowSpace", "is_wide"]
 
@@ -36,8 +37,9 @@ DENSE, SPARSE = 2e7, 2e6  # number of entries of dense and of sparse X up to whi
 def is_wide(target, request):
     """Whether the posterior is better sampled in the span of the rows."""
     K, d, n = target.model.n_linear, target.n_features, target.n_rows
-    most = DENSE_LIMIT if target.n_parameters > DENSE_LIMIT else K * d // 2
-    small = n < d and K * n + 2 * K <= min(DENSE_LIMIT, most)
+    limit = LARGEST if has_linear_model(target) else DENSE_LIMIT
+    most = limit if target.n_parameters > DENSE_LIMIT else K * d // 2
+    small = n < d and K * n + 2 * K <= most
     may_choose = request.is_open or isinstance(request.sampler, Exact)
     if not (small and d > LEAST_COLUMNS and request.keep is None and may_choose):
         return False

@@ -9,7 +9,7 @@ from scipy import integrate, linalg, optimize, sparse, stats
 
 from skbayes_sg import BayesianLinearRegression
 from skbayes_sg.engine.target import Target
-from skbayes_sg.exceptions import SamplerConvergenceWarning
+from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning
 from skbayes_sg.models import Linear, LinearKnownNoise
 from skbayes_sg.priors import Flat, HalfCauchy, HalfNormal, HalfStudentT, InverseGamma, Normal
 from skbayes_sg.priors.families import of_family, resolve_positive
@@ -282,3 +282,35 @@ def test_mode_is_near_the_mode():
     H = (np.array(g[0]) - np.array(g[1])) / 2e-5
     distance = start - found
     assert distance @ H @ distance < 0.3**2
+
+
+@pytest.mark.parametrize(
+    ("limits", "is_exact"),
+    [
+        ({"DENSE_LIMIT": 3}, True),
+        ({"DENSE_LIMIT": 3, "LARGEST": 7}, True),
+        ({"DENSE_LIMIT": 3, "LARGEST": 6}, False),
+        ({"DENSE_LIMIT": 3, "MOST_SECONDS": 0.0}, False),
+        ({"LARGEST": 0, "MOST_SECONDS": 0.0}, True),
+    ],
+)
+def test_with_many_parameters_it_has_to_be_affordable(limits, is_exact, monkeypatch):
+    """Five columns, an intercept and the noise, which are many if the limit is three."""
+    for name, value in limits.items():
+        monkeypatch.setattr(closed_form, name, value)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 5))
+    y = X[:, 0] + rng.normal(size=40)
+    model = BayesianLinearRegression(n_draws=50, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few draws of chains
+        model.fit(X, y)
+        assert (model.sampler_ == "exact") == is_exact
+        assert model.set_params(sampler="hmc").fit(X, y).sampler_ == "hmc"
+
+
+def test_the_price_is_told(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    monkeypatch.setattr(closed_form, "TOLD_SECONDS", 0.0)
+    with pytest.warns(LongRunWarning, match="closed form, with 5 parameters, is predicted"):
+        BayesianLinearRegression(n_draws=20, random_state=0).fit(X, X[:, 0] + X[:, 1])

@@ -1193,6 +1193,11 @@ MUTANTS = [
         "_their_own",
     ),
     Mutant(
+        "a closed form at any price", "recipe/closed_form.py",
+        "seconds_of_closed_form(target) <= MOST_SECONDS", "True",
+        "test_closed_form.py::test_with_many_parameters_it_has_to_be_affordable",
+    ),
+    Mutant(
         "few draws are not noted", "diagnostics/verdict.py",
         "error = 1.0 / np.sqrt(sizes)", "error = 0.0 / np.sqrt(sizes)",
         "test_verdict.py::test_few_draws_are_noted[True]",
