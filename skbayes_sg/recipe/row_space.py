@@ -37,9 +37,10 @@ DENSE, SPARSE = 2e7, 2e6  # number of entries of dense and of sparse X up to whi
 def is_wide(target, request):
     """Whether the posterior is better sampled in the span of the rows."""
     K, d, n = target.model.n_linear, target.n_features, target.n_rows
-    limit = LARGEST if has_linear_model(target) else DENSE_LIMIT
-    most = limit if target.n_parameters > DENSE_LIMIT else K * d // 2
-    small = n < d and K * n + 2 * K <= most
+    most = min(DENSE_LIMIT, K * d // 2)
+    if has_linear_model(target) and target.n_parameters > DENSE_LIMIT:
+        most = min(LARGEST, d + 1)  # there is a closed form in the span alone
+    small = K * n + 2 * K <= most
     may_choose = request.is_open or isinstance(request.sampler, Exact)
     if not (small and d > LEAST_COLUMNS and request.keep is None and may_choose):
         return False

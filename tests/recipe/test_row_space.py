@@ -97,10 +97,10 @@ def test_it_is_used_where_it_pays_and_is_exact():
     assert not is_wide(wide(Logistic()), Request(keep=10))
     assert is_wide(wide(LinearKnownNoise()), Request(sampler=Exact()))
     assert not is_wide(wide(Logistic()), Request(sampler=HMC()))
-    # Beyond the largest number of parameters with a matrix, it is used for any number of rows.
-    assert not is_wide(wide(Logistic(), n=1100, d=1950), request)
-    assert is_wide(wide(Logistic(), n=1100, d=2050), request)
-    assert not is_wide(wide(Logistic(), n=2000, d=2050), request)
+    # Where linear regression has too many columns for a closed form, it has one with fewer rows.
+    assert not is_wide(wide(LinearKnownNoise(), n=1100, d=1950), request)
+    assert is_wide(wide(LinearKnownNoise(), n=1100, d=2050), request)
+    assert not is_wide(wide(Logistic(), n=1100, d=2050), request)
     assert is_wide(wide(LinearKnownNoise(), n=2000, d=2050), request)
     assert not is_wide(wide(LinearKnownNoise(), n=2100, d=2050), request)
     unequal = wide(Softmax(3), prior=Normal(scale=np.linspace(1.0, 2.0, 960)))
