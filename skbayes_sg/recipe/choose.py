@@ -128,11 +128,10 @@ def _chosen(target, request, watch):
         own, watched = wide.request(request), wide.watched(watch, request.seed)
         return wide.outcome(_chosen(wide.reduced_target, own, watched), request.seed)
     no_chains = request.is_open or target.memory is not None
-    is_linear = closed_form.is_linear(target) and target.quadratic is None
-    by_chains = isinstance(request.sampler, Metropolis)
-    if not by_chains and target.quadratic is None:
+    is_linear = closed_form.is_linear(target)
+    if not isinstance(request.sampler, Metropolis):
         is_linear = is_linear or closed_form.has_closed_form(target)
-    if is_linear and (no_chains or _is_exact(request.sampler)):
+    if is_linear and target.quadratic is None and (no_chains or _is_exact(request.sampler)):
         return _sample_linear(target, request, watch)
     if isinstance(request.sampler, Exact):
         _refuse_closed_form(target)

@@ -40,7 +40,8 @@ from .price import TOLD_SECONDS, seconds_of_closed_form, warn_if_long
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["LARGEST", "Conditional", "NoiseLaw", "few_rows", "has_closed_form"]
-__all__ += ["has_linear_model", "is_linear", "remembered", "run_closed_form", "triangle"]
+__all__ += ["has_linear_model", "is_affordable", "is_linear", "remembered", "run_closed_form"]
+__all__ += ["tell_price", "triangle"]
 
 LARGEST = 4000  # number of parameters up to which there is a closed form ...
 MOST_SECONDS = 180.0  # ... above `DENSE_LIMIT` if it is predicted to take at most so many seconds
@@ -64,12 +65,23 @@ def is_linear(target):
     return has_linear_model(target) and target.n_parameters <= DENSE_LIMIT
 
 
-def has_closed_form(target):
-    """Whether linear regression has normal or flat priors, and few enough parameters."""
+def is_affordable(target):
+    """Whether linear regression has few enough parameters for a closed form."""
     D = target.n_parameters
     few = D <= DENSE_LIMIT or (D <= LARGEST and seconds_of_closed_form(target) <= MOST_SECONDS)
-    possible = few and has_linear_model(target)
-    return possible and of_family(_coefficient_priors(target), Normal, Flat).all()
+    return few and has_linear_model(target)
+
+
+def has_closed_form(target):
+    """Whether `is_affordable` holds and the priors of all coefficients are normal or flat."""
+    return is_affordable(target) and of_family(_coefficient_priors(target), Normal, Flat).all()
+
+
+def tell_price(target):
+    """Give a `LongRunWarning` if the closed form is predicted to take long."""
+    what = f"Linear regression in closed form, with {target.n_parameters} parameters,"
+    remedy = "Use fewer columns (sklearn.feature_selection, TruncatedSVD) to take less time."
+    warn_if_long(seconds_of_closed_form(target), what, remedy, TOLD_SECONDS)
 
 
 def _coefficient_priors(target):
@@ -301,9 +313,7 @@ def mode(target):
 
 def run_closed_form(target, request, watch=None):
     """The `Outcome` of independent draws of (coefficients, log σ), with streams for each chain."""
-    what = f"Linear regression in closed form, with {target.n_parameters} parameters,"
-    remedy = "Use fewer columns (sklearn.feature_selection, TruncatedSVD) to take less time."
-    warn_if_long(seconds_of_closed_form(target), what, remedy, TOLD_SECONDS)
+    tell_price(target)
     conditional = conditional_of(target)
     law = noise_law(conditional, target.prior[-1]) if target.model.n_extra else None
     if of_family(target.prior, Flat).any():

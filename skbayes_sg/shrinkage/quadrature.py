@@ -25,7 +25,7 @@ from ..kernels.many_draws import prior_gradients, prior_values
 from ..models import Linear
 from ..priors import Flat
 from ..priors.families import of_family
-from ..recipe.closed_form import _factor, is_linear, triangle
+from ..recipe.closed_form import _factor, is_affordable, tell_price, triangle
 from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["has_quadrature", "is_linear_with_one", "run_quadrature"]
@@ -45,7 +45,7 @@ def has_quadrature(target, scales):
 def is_linear_with_one(target, scales):
     """Whether only the prior of the intercept can be in the way of `has_quadrature`."""
     one = scales.is_common and target.memory is None
-    return is_linear(target) and isinstance(target.model, Linear) and one
+    return is_affordable(target) and isinstance(target.model, Linear) and one
 
 
 class TwoLaws:
@@ -172,6 +172,7 @@ def _cumulated(density):
 
 def run_quadrature(target, scales, request, watch=None):
     """Draw (coefficients, intercept, log σ, log τ) independently; return the `Outcome`."""
+    tell_price(target)
     laws = TwoLaws(target, scales)
 
     def chain(number):
