@@ -13,7 +13,7 @@ from ..combine import COMBINERS, Combiner
 from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
 from ..exceptions import InvalidParameterError
 from ..gradients import GRADIENTS, Gradient
-from ..priors import Normal, PositivePrior, Prior, Units
+from ..priors import HalfNormal, Normal, PositivePrior, Prior, Units
 from ..priors.columns import SCALE
 from ..priors.families import of_family, resolve, resolve_positive
 from ..recipe.request import Request
@@ -127,8 +127,10 @@ class GLMParameters(SharedDocstring, SavedEstimator):
             "subsampling": SUBSAMPLING,
             "combine": COMBINERS,
         }
-        if value is None:
-            return clone(self._default_priors[name]) if name in self._default_priors else None
+        if value is None and name in self._default_priors:
+            return clone(self._default_priors[name])
+        if name == "group_scale":
+            return HalfNormal() if value is None else resolve_positive(value, name)
         if name in ("prior", "intercept_prior"):
             return resolve(value, name, auto=self._auto_scale and name == "prior")
         if name.endswith("_prior"):

@@ -57,6 +57,9 @@ def test_names_and_parameters_together():
     assert BayesianLogisticRegression._default_priors["intercept_prior"].scale == 10.0
     assert isinstance(model.sampler, BAOAB)
     assert model.sampler.friction == 2.0
+    for given in (None, "half_normal", HalfNormal(scale=1.0)):
+        grouped = BayesianLogisticRegression(group_scale=given).set_params(group_scale__scale=2.0)
+        assert repr(grouped.group_scale) == "HalfNormal(scale=2.0)"
     robust = BayesianRobustRegression().set_params(noise_prior__df=5.0, df_prior__rate=0.2)
     assert isinstance(robust.noise_prior, HalfStudentT)
     assert isinstance(robust.df_prior, Gamma)
