@@ -55,7 +55,7 @@ class _WithV:
 
     def __init__(self, S):
         U, root, Vt = svd(S, full_matrices=False)
-        kept = root > RANK * max(root[0], np.finfo(float).tiny)
+        kept = root >= RANK * root[0]  # all of them if X is zero
         self.root, self.U, self.V = root[kept], U[:, kept], np.ascontiguousarray(Vt[kept].T)
 
     def seen(self, z):
@@ -73,8 +73,9 @@ class _WithoutV:
     def __init__(self, S):
         gram = S @ S.T
         w, U = linalg.eigh(gram.toarray() if sparse.issparse(gram) else gram)
-        kept = w > SQUARED * max(w[-1], np.finfo(float).tiny)
-        self.S, self.root, self.U = S, np.sqrt(w[kept]), U[:, kept]
+        kept = w >= SQUARED * w[-1]  # all of them if X is zero
+        w = np.maximum(w[kept], np.finfo(float).tiny)
+        self.S, self.root, self.U = S, np.sqrt(w), U[:, kept]
 
     def seen(self, z):
         """Vᵀz for each row z."""

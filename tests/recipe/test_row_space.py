@@ -210,3 +210,14 @@ def test_the_noise_is_that_of_the_closed_form_with_all_columns():
     np.testing.assert_allclose(span.noise_std_, whole.noise_std_, rtol=0.01)
     np.testing.assert_allclose(span.coef_std_, whole.coef_std_, rtol=0.06)
     assert abs(span.coef_ - whole.coef_).max() < 5.0 * np.sqrt(2.0 / 16_000) * span.coef_std_.max()
+
+
+@pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "sparse"])
+def test_columns_of_zeros_leave_the_prior(as_sparse, form):
+    X, y = np.zeros((20, 310)), np.random.default_rng(7).normal(size=20)
+    model = BayesianLinearRegression(prior=Normal(scale=2.0), noise=1.0, random_state=0)
+    model.fit(sparse.csr_array(X) if as_sparse else X, y)
+    assert "span of the rows" in model.seconds_
+    assert abs(model.coef_).max() < 5.0 * 2.0 / np.sqrt(4000)
+    assert abs(model.coef_std_ / 2.0 - 1.0).max() < 5.0 / np.sqrt(2.0 * 4000)
+    assert model.intercept_ == pytest.approx(y.mean(), abs=5.0 / np.sqrt(20 * 4000))
