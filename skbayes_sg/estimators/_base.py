@@ -1,6 +1,5 @@
 """Base of the estimators with a row model: sampling, fitted attributes, blocks of predictors."""
 
-import inspect
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,6 +43,7 @@ from ._centring import centre_of, warn_if_held_back
 from ._parameters import GLMParameters
 from ._prior_conflicts import warn_of_half_normals, warn_of_units, warn_of_wide_prior
 from ._rows_of_fit import RowsOfFit
+from ._saved import defaults_of
 from ._shards import (
     FromShards,
     check_rows_of_shards,
@@ -138,11 +138,11 @@ def _warn_of_idle(estimator, n_parts):
         "noise_prior": ("noise", isinstance(getattr(estimator, "noise", ""), str), "'infer'"),
         "combine": ("n_subposteriors", n_parts != 1, "2 or more"),
     }
-    defaults = inspect.signature(type(estimator)).parameters
+    defaults = defaults_of(type(estimator))
     for name, (other, has_use, needed) in needs.items():
         if has_use or name not in defaults:
             continue
-        value, default = getattr(estimator, name), defaults[name].default
+        value, default = getattr(estimator, name), defaults[name]
         if value is default or (isinstance(value, str) and value == default):
             continue
         warnings.warn(

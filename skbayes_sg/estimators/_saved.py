@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from .._base.version import __version__
 from ..exceptions import SavedVersionError, SavedVersionWarning
 
-__all__ = ["SavedEstimator"]
+__all__ = ["SavedEstimator", "defaults_of"]
 
 OLDEST_READ = "0.1.0"  # oldest version whose saved estimators this version can load
 STAMP = "_skbayes_sg_version"  # key of the version in the state of a saved estimator
@@ -36,11 +36,12 @@ class SavedEstimator(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
         _check_version(type(self).__name__, state.pop(STAMP, "0"))
-        super().__setstate__(_defaults(type(self)) | state)
+        # Defaults stand in for parameters that an old version did not have.
+        super().__setstate__(defaults_of(type(self)) | state)
 
 
-def _defaults(kind: type) -> dict[str, Any]:
-    """The defaults of all parameters, which stand in for those that an old version did not have."""
+def defaults_of(kind: type) -> dict[str, Any]:
+    """The defaults of all parameters of an estimator's constructor."""
     parameters = inspect.signature(kind).parameters.values()
     return {p.name: p.default for p in parameters if p.default is not p.empty}
 

@@ -75,8 +75,7 @@ class _Fit:
             theta = np.zeros(self.target.n_parameters)
             theta[-2:] = np.log(max(np.std(self.y), self.least)), np.log(1e6)
             theta = self._step(theta)[1]
-        log_sd = max(theta[-2], np.log(self.least))
-        theta = np.concatenate([theta[:-2], [log_sd, np.log(nu)]])
+        theta = np.append(theta[:-1], np.log(nu))
         for _ in range(STEPS):
             log_mass, theta = self._step(theta)
         return (log_mass if np.isfinite(log_mass) else -np.inf), theta

@@ -155,20 +155,19 @@ class RowSpace:
         return self.scale * (flat + change).reshape(epsilon.shape)
 
     def outcome(self, found, seed):
-        """The `Outcome` in θ; evidence of a coefficient is the worst of any in the span."""
+        """The `Outcome` in θ, for one in the reduced target's parameters."""
         draws = self.draws(found.draws, streams.of_complement(seed))
-        evidence = {
-            name: value if np.ndim(value) == 0 else self._worst(value)
-            for name, value in found.evidence.items()
-        }
         mode = None if found.mode is None else self.mode(found.mode)
-        known = {"evidence": evidence, "mode": mode}
+        known = {"evidence": self.evidence(found.evidence), "mode": mode}
         return replace(found, draws=draws, scores=None, scores_of="", by_data=None, **known)
+
+    def evidence(self, found):
+        """Evidence of each parameter: that of a coefficient is the worst of any in the span."""
+        return {name: v if np.ndim(v) == 0 else self._worst(v) for name, v in found.items()}
 
     def _worst(self, value):
         of_span, rest = np.split(value, [self.n_linear * self.rank])
-        worst = np.max(of_span, initial=0.0)
-        return np.append(np.full(self.n_linear * len(self.scale), worst), rest)
+        return np.append(np.full(self.n_linear * len(self.scale), of_span.max()), rest)
 
     def watched(self, watch, seed):
         """A callback for draws of the reduced target, which passes draws of θ to `watch`."""

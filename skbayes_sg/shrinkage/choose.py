@@ -292,7 +292,4 @@ def _in_span(fixed, scales, request, watch):
     draws = unreduced(found.draws)
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
-    evidence = {name: np.full(draws.shape[-1], np.max(v)) for name, v in found.evidence.items()}
-    if "heavy_tail" in evidence:
-        evidence["heavy_tail"][:-1] = 0.0  # all but the scale, which comes last
-    return replace(found, draws=draws, evidence=evidence)
+    return replace(found, draws=draws, evidence=wide.evidence(found.evidence))
