@@ -31,6 +31,8 @@ __all__ = ["RowSpace", "is_wide"]
 LEAST_COLUMNS = 300  # number of columns up to which nothing is gained
 RANK = 1e-13  # a singular value of X diag(s) below this share of the largest counts as zero
 SQUARED = 1e-12  # the same for the eigenvalues of X diag(s²) Xᵀ, which have half the digits
+PASSES = 3  # number of times that draws are moved along V, of which U has lost digits
+UNEQUAL = 1e4  # the squares lose a column whose norm is this many times below that of another
 DENSE, SPARSE = 2e7, 2e6  # number of entries of dense and of sparse X up to which V is kept
 
 
@@ -62,28 +64,56 @@ class _WithV:
         """Vᵀz for each row z."""
         return z @ self.V
 
-    def unseen(self, a):
-        """V a for each row a."""
-        return a @ self.V.T
+    def moved(self, z, a):
+        """z + V (a - Vᵀz) for each row z and a."""
+        return z + (a - self.seen(z)) @ self.V.T
 
 
 class _WithoutV:
-    """X diag(s) = U √w Vᵀ from the squares X diag(s²) Xᵀ; products with V are those with X."""
+    """X diag(s) = U √w Vᵀ with products with X in the place of those with V.
+
+    U and w are those of the squares X diag(s²) Xᵀ or, if the squares of some columns would hide
+    others, of the triangular factor of diag(s) Xᵀ, which takes four times as long.
+    """
 
     def __init__(self, S):
-        gram = S @ S.T
-        w, U = linalg.eigh(gram.toarray() if sparse.issparse(gram) else gram)
-        kept = w >= SQUARED * w[-1]  # all of them if X is zero
-        w = np.maximum(w[kept], np.finfo(float).tiny)
-        self.S, self.root, self.U = S, np.sqrt(w), U[:, kept]
+        norms = np.sqrt(np.asarray((S * S).sum(axis=0)).ravel())
+        norms = norms[norms > 0.0]
+        unequal = len(norms) > 0 and norms.max() > UNEQUAL * np.median(norms)
+        self.S, self.passes = S, PASSES if unequal else 1
+        self.root, self.U = (_of_triangle if unequal else _of_squares)(S)
 
     def seen(self, z):
         """Vᵀz for each row z."""
         return (self.S @ z.T).T @ self.U / self.root
 
-    def unseen(self, a):
-        """V a for each row a."""
-        return (self.S.T @ (a / self.root @ self.U.T).T).T
+    def moved(self, z, a):
+        """z + V (a - Vᵀz) for each row z and a, refined where U loses digits in products with X."""
+        for _ in range(self.passes):
+            change = (a - self.seen(z)) / self.root
+            z = z + (self.S.T @ (change @ self.U.T).T).T
+        return z
+
+
+def _of_squares(S):
+    """√w and U from S Sᵀ = U w Uᵀ."""
+    gram = S @ S.T
+    w, U = linalg.eigh(gram.toarray() if sparse.issparse(gram) else gram)
+    kept = w >= SQUARED * w[-1]  # all of them if X is zero
+    return np.sqrt(np.maximum(w[kept], np.finfo(float).tiny)), U[:, kept]
+
+
+def _of_triangle(S):
+    """√w and U from Rᵀ = U √w Wᵀ, where Sᵀ = QR is factored some columns of S at a time."""
+    n, d = S.shape
+    S, step, R = (sparse.csc_array(S) if sparse.issparse(S) else S), 4 * n, np.empty((0, n))
+    for first in range(0, d, step):
+        some = S[:, first : first + step]
+        some = (some.toarray() if sparse.issparse(some) else some).T
+        R = linalg.qr(np.concatenate([R, some]), mode="r", check_finite=False)[0][:n]
+    U, root, _ = svd(R.T, full_matrices=False)
+    kept = root >= RANK * root[0]
+    return root[kept], U[:, kept]
 
 
 def _decomposed(X, scale):
@@ -128,7 +158,8 @@ class RowSpace:
         """θ at the mode, given the mode of the reduced target: the part orthogonal to V is zero."""
         r, K = self.rank, self.n_linear
         a = reduced[: K * r].reshape(K, r)
-        return np.concatenate([(self.scale * self.svd.unseen(a)).ravel(), reduced[K * r :]])
+        z = self.svd.moved(np.zeros((K, len(self.scale))), a)
+        return np.concatenate([(self.scale * z).ravel(), reduced[K * r :]])
 
     def request(self, request):
         """The request for the reduced target, whose draws are judged by the original parameters."""
@@ -151,8 +182,7 @@ class RowSpace:
         """Coefficients s z for draws a: z = ε + V (a - Vᵀε) with new normals ε."""
         epsilon = rng.standard_normal((*a.shape[:-1], len(self.scale)))
         flat = epsilon.reshape(-1, len(self.scale))
-        change = self.svd.unseen(a.reshape(-1, a.shape[-1]) - self.svd.seen(flat))
-        return self.scale * (flat + change).reshape(epsilon.shape)
+        return self.scale * self.svd.moved(flat, a.reshape(-1, a.shape[-1])).reshape(epsilon.shape)
 
     def outcome(self, found, seed):
         """The `Outcome` in θ, for one in the reduced target's parameters."""

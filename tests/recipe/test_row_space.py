@@ -158,11 +158,13 @@ def test_chains_are_judged_by_the_parameters_that_are_reported():
     assert model.diagnostics_["min_ess"] == pytest.approx(least)
 
 
-def test_a_column_that_exceeds_all_others_leaves_the_others():
+@pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "sparse"])
+def test_a_column_that_exceeds_all_others_leaves_the_others(as_sparse, form):
     """Squares of singular values of 1e10 and 1 would leave nothing of the second."""
     target = wide(Logistic())
     X = target.X.copy()
     X[:, 0] = 1e10 * np.random.default_rng(3).normal(size=len(X))
+    X = sparse.csr_array(X) if as_sparse else X
     space = RowSpace(Target(X, target.labels(), target.weight, Logistic(), target.prior))
     assert space.rank == 12
     a = np.random.default_rng(1).normal(size=(1, 5, 13))

@@ -42,6 +42,7 @@ FULL = "test_gradient_estimators.py::test_all_rows_make_the_full_gradient"
 ROWS = "test_index_samplers.py::test_every_position_has_the_law_of_a_row"
 PAIRS = "test_index_samplers.py::test_all_pairs_of_rows_are_equally_likely_without_replacement"
 IMPORTANCE = "test_importance.py"
+HEAVY = "test_row_space.py::test_a_column_that_exceeds_all_others_leaves_the_others"
 TUNING = "test_tuning.py"
 STOCHASTIC = "test_stochastic.py"
 MEASURE = "test_measure.py"
@@ -1178,13 +1179,21 @@ MUTANTS = [
     ),
     Mutant(
         "what the rows see added instead of replaced", "recipe/row_space.py",
-        "a.reshape(-1, a.shape[-1]) - self.svd.seen(flat)", "a.reshape(-1, a.shape[-1])",
+        "(a - self.seen(z)) @ self.V.T", "a @ self.V.T",
         "test_row_space.py::test_draws_are_the_formula[with V-dense]",
     ),
     Mutant(
         "a column that exceeds all others hides them", "recipe/row_space.py",
         "RANK = 1e-13", "RANK = 1e-6",
-        "test_row_space.py::test_a_column_that_exceeds_all_others_leaves_the_others",
+        f"{HEAVY}[with V-dense]",
+    ),
+    Mutant(
+        "squares hide what a column exceeds", "recipe/row_space.py",
+        "UNEQUAL = 1e4", "UNEQUAL = 1e14", f"{HEAVY}[without V-dense]",
+    ),
+    Mutant(
+        "draws along V keep the rounding of U", "recipe/row_space.py",
+        "PASSES = 3", "PASSES = 1", f"{HEAVY}[without V-sparse]",
     ),
     Mutant(
         "evidence of the intercept for all coefficients", "recipe/row_space.py",
