@@ -178,11 +178,12 @@ def component_log_densities(X, w, mu, A):
     parts = []
     for first in range(0, len(w), size):
         part = slice(first, first + size)
-        y = np.einsum("skij,snki->snkj", A[part], X[None, :, None, :] - mu[part, None])
+        y = X @ A[part] - mu[part, :, None] @ A[part]  # (draws, components, rows, d)
         log_det = np.log(np.einsum("skjj->skj", A[part])).sum(axis=2)
         with np.errstate(divide="ignore"):
             own = np.log(w[part]) + log_det - 0.5 * X.shape[1] * np.log(2.0 * np.pi)
-        parts.append(own[:, None] - 0.5 * (y**2).sum(axis=3))
+        squares = np.einsum("sknj,sknj->snk", y, y)
+        parts.append(own[:, None] - 0.5 * squares)
     return np.concatenate(parts)
 
 

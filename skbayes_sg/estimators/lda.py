@@ -489,7 +489,8 @@ class BayesianLDA(
             `skbayes_sg.topics.split_documents`.
         method : {"completion", "left_to_right"}, default="completion"
             "completion" predicts one part of each document from the other; "left_to_right" computes
-            the probability of whole documents, each from 20 particles.
+            the probability of whole documents given the expected topics of each kept state, each
+            from 20 particles.
         random_state : int, RandomState instance or None, default=0
             Seed of the split, or of the particles. The default is a fixed number so that scores can
             be compared.

@@ -10,16 +10,17 @@ from .draws import FactorDraws, Moments
 __all__ = ["prepare", "tell_price"]
 
 N_SAMPLED = 1000  # ratings from which the reported noise is computed
-# Predicted seconds of a pass for each rating, and in addition for each pair of its factors.
-PASS_SECONDS, RANK_SECONDS = 2.5e-8, 1e-10
+# Predicted seconds of a pass over any ratings, for each of them, and for each pair of its factors.
+LEAST_SECONDS, PASS_SECONDS, RANK_SECONDS = 1e-3, 2.5e-8, 1e-10
 STEPS = 3.0  # a pass with stochastic gradients takes this many times as long
 
 
 def tell_price(request, problem):
     """Warn with `LongRunWarning` if all requested passes are predicted to take long."""
     passes = request.n_chains * (request.n_warmup + request.thin * request.n_draws)
-    seconds = passes * problem.n_ratings * (PASS_SECONDS + RANK_SECONDS * request.rank**2)
+    seconds = problem.n_ratings * (PASS_SECONDS + RANK_SECONDS * request.rank**2)
     seconds *= STEPS if np.isfinite(request.sampler.time_of_a_pass()) else 1.0
+    seconds = passes * (LEAST_SECONDS + seconds)
     what = f"A run of {passes} passes over {problem.n_ratings} ratings"
     warn_if_long(seconds, what, "Use n_jobs=-1, fewer draws, or a lower rank.")
 

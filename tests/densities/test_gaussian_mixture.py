@@ -292,6 +292,19 @@ def test_predictions_are_means_over_draws():
     assert np.allclose(np.cov(drawn[labels == 1].T), model.covariances_[1], atol=0.25)
 
 
+@pytest.mark.parametrize(("n_rows", "n_averaged"), [(12, 1000), (150, 800), (500, 400)])
+def test_fewer_rows_are_predicted_from_more_draws(n_rows, n_averaged):
+    X = np.random.default_rng(0).standard_normal((n_rows, 1))
+    few = {"n_draws": 500, "n_chains": 2, "n_warmup": 10, "thin": 1, "random_state": 0}
+    model = BayesianGaussianMixture(1, **few).fit(X)
+    sd = np.sqrt(model.posterior_["covariances"].ravel())
+    mean = model.posterior_["means"].ravel()
+    chosen = np.unique(np.linspace(0, 999, n_averaged).astype(int))
+    x = X.max() + 1.0
+    density = stats.norm.pdf(x, mean[chosen], sd[chosen]).mean()
+    assert np.isclose(model.score_samples([[x]])[0], np.log(density), rtol=1e-10)
+
+
 @pytest.mark.parametrize("kind", ["full", "diag", "spherical", "tied"])
 def test_shapes_are_those_of_scikit_learn(kind):
     X = np.random.default_rng(0).standard_normal((30, 3))
