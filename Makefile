@@ -2,7 +2,7 @@
 # the virtual environment and installs what it needs, in the versions of requirements.lock.
 #
 #   make demo        what the package does, on real data, in a minute
-#   make test        the tests, and the examples of README and docstrings (twenty minutes)
+#   make test        the tests, and the examples of README and docstrings (ten minutes)
 #   make test-slow   the long proofs and the mutants (an hour)
 #   make test-oldest  the tests with the oldest dependencies that pyproject.toml allows (needs the
 #                    network)

@@ -1,8 +1,12 @@
-"""Which worker of pytest-xdist runs which tests."""
+"""Which parameters of a test are slow, and which worker of pytest-xdist runs which tests."""
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+SOME_ARE_SLOW = {
+    "slow_for": "slow with parameters whose ids these are, or parts of whose ids between hyphens",
+    "slow_except": "slow with all parameters but those",
+}
 BY_THEMSELVES = ("::test_mutant_is_killed[", "::test_tests_pass_without_bugs[")
 
 
@@ -15,6 +19,22 @@ class ByFile(LoadFileScheduling):
     def _split_scope(self, nodeid):
         alone = any(name in nodeid for name in BY_THEMSELVES)
         return nodeid if alone else super()._split_scope(nodeid)
+
+
+def pytest_configure(config):
+    for name, meaning in SOME_ARE_SLOW.items():
+        config.addinivalue_line("markers", f"{name}(*ids): {meaning}")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items):
+    """Mark as slow what ``slow_for`` and ``slow_except`` say, for products of parameters."""
+    for item in items:
+        for name in SOME_ARE_SLOW:
+            for mark in item.iter_markers(name):
+                among = any(f"-{part}-" in f"-{item.callspec.id}-" for part in mark.args)
+                if among == (name == "slow_for"):
+                    item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -57,7 +57,7 @@ def run_examples(path):
 
 
 NEEDS_TORCH = {"networks_in_torch"}  # run by tests/of_torch
-LONG = {"custom_likelihoods"}  # compiles all of its models, which no cache keeps
+LONG = {"custom_likelihoods", "networks", "recommendations"}  # the first compiles its models
 RUN_HERE = [
     pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LONG else [])
     for path in PAGES

@@ -12,8 +12,17 @@ from docstrings import NAMED, ROOT, entries, missing, own_methods, public_object
 
 import skbayes_sg
 
+LONG = {
+    f"skbayes_sg.{name}"
+    for name in (
+        "estimators.mlp",
+        "factorisation.sparse",
+        "metrics.scores",
+        "networks.posterior",
+    )
+}
 MODULES = [
-    info.name
+    pytest.param(info.name, marks=[pytest.mark.slow] if info.name in LONG else [])
     for info in pkgutil.walk_packages(skbayes_sg.__path__, "skbayes_sg.")
     if not info.name.endswith("__main__") and not info.name.startswith("skbayes_sg.torch.")
 ]  # those of torch are in tests/of_torch

@@ -9,14 +9,7 @@ import pytest
 
 GALLERY = Path(__file__).parents[1] / "examples" / "gallery"
 SCRIPTS = {path.relative_to(GALLERY).as_posix(): path for path in sorted(GALLERY.rglob("*.py"))}
-FAST = {  # the others take more than a second or two
-    "checking/laplace_or_not.py",
-    "decisions/how_many_beds.py",
-    "large/a_million_rows.py",
-    "large/files_of_rows.py",
-    "large/new_data.py",
-    "models/network_in_torch.py",  # from what it has stored, without torch
-}
+FAST = {"large/files_of_rows.py", "large/new_data.py"}  # the others take longer
 PARAMETERS = [
     pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in SCRIPTS
 ]

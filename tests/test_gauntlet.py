@@ -113,6 +113,7 @@ def against_normal(draws):
     return compare(fit, exact).excess
 
 
+@pytest.mark.slow
 def test_gates_let_exact_draws_pass():
     rng = np.random.default_rng(0)
     assert max(against_normal(normal_draws(rng)) for _ in range(8)) < 1.0
@@ -137,6 +138,7 @@ def test_gates_see_planted_errors(planted):
     assert against_normal(draws) > 1.0
 
 
+@pytest.mark.slow
 def test_what_all_classes_have_in_common_is_not_compared():
     rng = np.random.default_rng(0)
     labels = [*(f"coef[{k}, x{j}]" for k in range(3) for j in range(2)), "intercept[0]"]
@@ -176,6 +178,7 @@ def with_one_predictor_moved(by):
     return density, exact, {"draws": draws, "labels": names, "independent": True, "classes": False}
 
 
+@pytest.mark.slow
 def test_predictors_show_what_no_parameter_shows():
     for by, right in [(0.0, True), (0.6, False)]:
         density, exact, fit = with_one_predictor_moved(by)
@@ -186,6 +189,7 @@ def test_predictors_show_what_no_parameter_shows():
         assert right or "predictor[0, 0]" in found.text
 
 
+@pytest.mark.slow
 def test_draws_that_are_wrong_drift():
     for by, right in [(0.0, True), (0.6, False)]:
         density, _, fit = with_one_predictor_moved(by)
@@ -252,6 +256,7 @@ def test_gates_see_a_tail_that_is_missing():
     assert against_normal(draws) > 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "seed"),
     [("tiny", 1), ("noise_priors", 1), pytest.param("bimodal", 0, marks=pytest.mark.slow)],
@@ -270,7 +275,7 @@ def test_references_agree(family, seed):
 @pytest.mark.parametrize(
     ("family", "seed"),
     [
-        ("groups_linear", 6),
+        pytest.param("groups_linear", 6, marks=pytest.mark.slow),
         ("learned_scale", 2),
         pytest.param("horseshoe", 0, marks=pytest.mark.slow),
     ],
@@ -286,6 +291,7 @@ def test_scales_with_and_without_coefficients(family, seed):
     assert np.abs((ours - theirs) / unit).max() < 0.15, [r.kind for r in found]
 
 
+@pytest.mark.slow
 def test_a_mixture_by_two_references():
     """Weighted draws around one order of the labels, and chains that may change it."""
     (density,) = densities_of(make("mixtures", 2))

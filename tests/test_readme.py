@@ -47,6 +47,7 @@ def test_the_summary_shown_is_that_of_the_example(first_example):
         assert numbers[list(summary.columns).index("rhat")] < 1.01
 
 
+@pytest.mark.slow
 def test_the_other_examples_run(first_example):
     others = blocks("python")[1:]
     assert others

@@ -66,6 +66,7 @@ def case(request):
     return quick(**{**PATHS[request.param], "n_draws": 200}), X, y
 
 
+@pytest.mark.slow_for("stochastic")
 def test_number_of_tasks(case):
     model, X, y = case
     recorder = Recorder()
@@ -75,6 +76,7 @@ def test_number_of_tasks(case):
     assert (recorder.calls[0], recorder.calls[-1]) == ("setup", "teardown")
 
 
+@pytest.mark.slow_for("stochastic")
 def test_callbacks_do_not_change_draws(case):
     model, X, y = case
     expected = copy.deepcopy(model).fit(X, y).posterior_.flat
@@ -82,6 +84,7 @@ def test_callbacks_do_not_change_draws(case):
     assert np.array_equal(watched, expected)
 
 
+@pytest.mark.slow_for("stochastic")
 def test_early_stop_keeps_the_draws_so_far(case):
     model, X, y = case
     model.set_params(n_draws=20_000, thin=5)
@@ -96,6 +99,7 @@ def test_early_stop_keeps_the_draws_so_far(case):
     assert np.array_equal(whole.posterior_.flat, model.posterior_.flat)
 
 
+@pytest.mark.slow_for("stochastic")
 def test_estimators_on_the_way(case):
     model, X, y = case
     watcher = Watcher(rows=X[:7])
@@ -147,6 +151,7 @@ def test_an_interrupt_from_a_callback(case):
     assert not hasattr(model, "posterior_")
 
 
+@pytest.mark.slow
 def test_through_a_grid_search_over_a_pipeline():
     from sklearn.callback import ProgressBar  # noqa: F401  (the protocol exists)
 
@@ -173,6 +178,7 @@ def test_an_auto_propagated_callback():
     assert recorder.calls.count("begin") == recorder.calls.count("end")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"prior": "horseshoe"}, {"prior": "laplace"}])
 def test_gibbs_samplers_can_be_followed_and_stopped(options):
     """The draws so far are kept, also where fewer than these are wanted."""

@@ -51,6 +51,7 @@ def test_threads_that_overlap_have_their_own_and_leave_the_filters():
     assert (list(warnings.filters), warnings.showwarning) == before
 
 
+@pytest.mark.slow
 def test_fits_in_threads_leave_the_filters():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))

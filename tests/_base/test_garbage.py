@@ -31,6 +31,7 @@ def _is_young(own):
     return any(other is own for other in gc.get_objects(generation=0))
 
 
+@pytest.mark.slow
 def test_objects_are_old_afterwards_and_collected_all_the_same():
     with uncollected():
         made = []

@@ -82,6 +82,7 @@ def test_reordered_sums_change_only_rounding(storage, python_draws):
         close(found[name], expected, 1e-10, np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_one_step_to_rounding(storage, python_draws):
     for name, kernels in jit_runs.combinations(storage):
         if not kernels.setup.is_metropolis:
@@ -104,6 +105,7 @@ def calls_and_names(tree):
             yield node.id
 
 
+@pytest.mark.slow
 def test_compiler_flags_are_set_in_one_place():
     for path in SOURCES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -126,6 +128,7 @@ def kernels_of(tree):
                 yield node
 
 
+@pytest.mark.slow
 def test_kernels_do_not_ask_whether_sums_are_finite():
     # Under reassociation x - x is 0, by which Numba's isfinite and isinf are defined: of a sum
     # isfinite is then always true. Comparisons are safe, and so is isnan.
@@ -206,7 +209,15 @@ def layouts(X, folder):
     "options",
     [
         {"n_draws": 10, "n_warmup": 100},
-        {"gradient": "taylor", "subsampling": "preferential", "batch_size": 20, "step_size": 0.05},
+        pytest.param(
+            {
+                "gradient": "taylor",
+                "subsampling": "preferential",
+                "batch_size": 20,
+                "step_size": 0.05,
+            },
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["exact", "stochastic"],
 )

@@ -157,6 +157,7 @@ def test_three_gigabytes_on_disk(tmp_path):
     assert found["kept"] < 0.1
 
 
+@pytest.mark.slow
 def test_mapped_data_give_the_draws_of_data_in_memory(tmp_path):
     X, y = binary(3000, 5)
     for dtype in (np.float64, np.float32):
@@ -218,6 +219,7 @@ def test_sparse_data_are_not_made_dense():
     assert found["MB"] < 250
 
 
+@pytest.mark.slow
 def test_offsets_of_64_bits():
     X, y = binary(3000, 5)
     S = sparse.csr_array(X)

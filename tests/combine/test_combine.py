@@ -139,6 +139,7 @@ def test_plug_in_weights_have_the_variance_of_the_formula():
     assert found.var() * w.sum() * T == pytest.approx(predicted, rel=5.0 * np.sqrt(2.0 / R) + 0.02)
 
 
+@pytest.mark.slow_for("nonparametric", "semiparametric")
 @pytest.mark.parametrize("name", RANDOM)
 def test_random_products_of_gaussian_shards(name):
     laws, (P, mean) = regression_shards(n=300)
@@ -346,6 +347,7 @@ def test_few_draws_that_were_asked_for_are_no_reason_for_a_warning():
             assert not of_a_product(product, draws, n_draws=n_draws)[1]
 
 
+@pytest.mark.slow
 def test_kernel_products_do_not_depend_on_units():
     rng = np.random.default_rng(0)
     draws = [rng.normal(s, 1.0, (60, 2)) for s in range(3)]
@@ -719,6 +721,7 @@ def test_the_error_of_estimated_weights_is_predicted(d, distant):
     assert np.std(precise, axis=0).max() == pytest.approx(np.mean(found), rel=0.15)
 
 
+@pytest.mark.slow
 def test_distance_of_shards():
     """One, on average, for means drawn as rows draw them; many for other modes."""
     rng = np.random.default_rng(0)

@@ -131,6 +131,7 @@ def results_of(model, own):
     return fitted - {f"{name}_" for name in own}
 
 
+@pytest.mark.slow
 def test_all_results_of_a_fit_are_refused_as_names():
     """The names come from docstrings: a fit must not set attributes that these do not list."""
     priors = {"prior": Normal(scale=2.0), "intercept_prior": Normal()}

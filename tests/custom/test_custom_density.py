@@ -115,7 +115,9 @@ def test_sources_of_derivatives_give_the_same_draws():
             {"sampler": "sgld", "gradient": "svrg", "batch_size": 20}, marks=pytest.mark.slow
         ),
         {"gradient": "saga", "batch_size": 20},
-        {"gradient": SVRG(anchor_size=300, refresh=5), "batch_size": 20},
+        pytest.param(
+            {"gradient": SVRG(anchor_size=300, refresh=5), "batch_size": 20}, marks=pytest.mark.slow
+        ),
         {"gradient": "control_variate", "batch_size": 20, "preconditioner": "diagonal"},
     ],
     ids=str,
@@ -196,6 +198,7 @@ def lifetime(theta, row):
     return row[1] * (theta[0] - theta[1] + (shape - 1.0) * log_z) - np.exp(shape * log_z)
 
 
+@pytest.mark.slow
 def test_searches_from_places_far_away_arrive_or_are_given_up():
     """Powers of days differ by two hundred orders of magnitude between the starting points."""
     rng = np.random.default_rng(4)

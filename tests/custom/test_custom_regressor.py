@@ -167,7 +167,13 @@ def cauchy(eta, y):
     return -np.log(1.0 + (y - eta) ** 2)
 
 
-@pytest.mark.parametrize("y", [(0.0, 0.5, 1.0, 9.0, 9.4), (0.0, 0.2, 0.5, 0.7, 6.0, 6.3, 6.4)])
+@pytest.mark.parametrize(
+    "y",
+    [
+        (0.0, 0.5, 1.0, 9.0, 9.4),
+        pytest.param((0.0, 0.2, 0.5, 0.7, 6.0, 6.3, 6.4), marks=pytest.mark.slow),
+    ],
+)
 def test_a_second_mode_of_a_small_share_is_found(y):
     y, grid = np.array(y), np.linspace(-60.0, 60.0, 24001)
     log_p = cauchy(grid[:, None], y).sum(axis=1) - 0.5 * (grid / 10.0) ** 2
@@ -198,6 +204,7 @@ def test_kinks_do_not_keep_many_chains_busy():
     assert np.allclose(model.coef_, [1.0, 0.0], atol=0.3)
 
 
+@pytest.mark.slow
 def test_flat_priors_need_curvature():
     def laplace(eta, y):
         return -abs(y - eta)
@@ -228,6 +235,7 @@ def test_derivatives_of_another_length_are_refused():
         counts(derivative=lambda eta, y: (y - np.exp(eta),)).fit(X, COUNTS)
 
 
+@pytest.mark.slow
 def test_predictions_of_another_shape_are_refused():
     model = counts(mean=lambda eta: 1.0, sample=lambda rng, eta: eta[0]).fit(X, COUNTS)
     with pytest.raises(ValueError, match=r"mean must return .* of shape \(3, 200\), got \(\)"):
@@ -281,6 +289,7 @@ def test_likelihoods_may_say_that_a_response_is_impossible():
     assert np.allclose(model.coef_, [0.5, -0.3], atol=0.2)
 
 
+@pytest.mark.slow
 def test_predictions():
     def sample(rng, eta):
         return rng.poisson(np.exp(eta))
@@ -302,6 +311,7 @@ def test_predictions():
     assert (lower < upper).any()
 
 
+@pytest.mark.slow
 def test_predictive_checks_ask_for_the_functions_that_they_need():
     model = counts().fit(X, COUNTS)
     with pytest.raises(TypeError, match=r"use set_params\(sample=\.\.\., mean=\.\.\.\)"):
@@ -396,6 +406,7 @@ def test_branches_that_return_nothing_are_named():
         counts(log_likelihood=most).fit(X, y)
 
 
+@pytest.mark.slow
 def test_pipelines_copies_and_stochastic_gradients():
     pipe = make_pipeline(StandardScaler(), counts(mean=np.exp))
     assert np.allclose(clone(pipe).fit(X, COUNTS).predict(X), pipe.fit(X, COUNTS).predict(X))
@@ -412,6 +423,7 @@ def spread_beyond_one(eta, y, t):
     return -0.5 * (y - eta) ** 2 / (1.0 + t * t) - 0.5 * np.log(1.0 + t * t)
 
 
+@pytest.mark.slow
 def test_extras_whose_density_is_positive_at_zero():
     x, y = np.random.default_rng(4).standard_normal((2, 30))
     model = CustomRegressor(
@@ -423,6 +435,7 @@ def test_extras_whose_density_is_positive_at_zero():
     assert posterior.mean("t", control_variate="linear") == pytest.approx(plain, abs=0.02)
 
 
+@pytest.mark.slow
 def test_scales_that_are_auto_follow_the_unit_of_the_response():
     """In dollars instead of thousands, a half-normal prior must not push the noise to zero."""
     rng = np.random.default_rng(4)
@@ -469,6 +482,7 @@ def test_group_effects_begin_wherever_the_mean_is(seed):
     assert model.intercept_ == pytest.approx(np.log(50.0), abs=0.1)
 
 
+@pytest.mark.slow
 def test_the_prior_of_the_intercept_of_centred_rows_is_no_conflict():
     """Julian days are centred; their intercept, at day zero, is far from any prior of it there."""
     rng = np.random.default_rng(0)
@@ -492,6 +506,7 @@ def naive_zeros(eta, y):
     return np.log(1.0 - p) + y * eta[1] - rate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 4])
 def test_the_search_steps_back_where_a_likelihood_is_nothing_but_rounding(seed):
     """There log(1 - p) has slopes of 1e16, and SciPy finds no convex quadratic."""

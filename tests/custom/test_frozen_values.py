@@ -155,6 +155,7 @@ def test_refits_find_the_values_of_their_time(monkeypatch):
     assert intercepts[1] == pytest.approx(intercepts[0] - 5.0, abs=0.3)
 
 
+@pytest.mark.slow
 def test_refits_of_densities_find_the_values_of_their_time(monkeypatch):
     model = CustomDensity(density, {"mu": "normal"}, **FEW)
     means = []
@@ -174,6 +175,7 @@ def test_given_derivatives_follow_their_values(monkeypatch):
     assert slopes == [1.0, -4.0]
 
 
+@pytest.mark.slow
 def test_predictions_keep_the_values_of_the_fit(monkeypatch):
     model = CustomRegressor(log_likelihood=reads_global, **FEW).fit(X, y)
     other = CustomDensity(density, {"mu": "normal"}, **FEW).fit(X)
@@ -184,6 +186,7 @@ def test_predictions_keep_the_values_of_the_fit(monkeypatch):
     assert again.score(X, y) < before[0] - 5.0
 
 
+@pytest.mark.slow
 def test_a_fit_that_fails_leaves_the_functions_of_the_fit_before(monkeypatch):
     model = CustomRegressor(log_likelihood=reads_global, **FEW).fit(X, y)
     before = model.score(X, y)
@@ -193,6 +196,7 @@ def test_a_fit_that_fails_leaves_the_functions_of_the_fit_before(monkeypatch):
     assert model.score(X, y) == before
 
 
+@pytest.mark.slow
 def test_updates_keep_the_values_of_the_first_rows(monkeypatch):
     model = CustomRegressor(log_likelihood=reads_global, **FEW).partial_fit(X[:20], y[:20])
     set_limit(monkeypatch, 5.0)
@@ -203,6 +207,7 @@ def test_updates_keep_the_values_of_the_first_rows(monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_shards_follow_the_values(monkeypatch):
     model = CustomRegressor(log_likelihood=reads_global, **FEW)
     parts = [(X[:20], y[:20]), (X[20:], y[20:])]
@@ -211,6 +216,7 @@ def test_shards_follow_the_values(monkeypatch):
     assert model.fit_shards(parts).intercept_ == pytest.approx(first - 5.0, abs=0.5)
 
 
+@pytest.mark.slow
 def test_unchanged_values_are_not_compiled_again():
     model = CustomRegressor(log_likelihood=reads_by_a_helper, **FEW)
     model.fit(X, y)

@@ -30,6 +30,7 @@ def is_png(path):
     return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_on_its_own_data(tmp_path, capsys):
     figure = tmp_path / "figure.png"
     assert main([*QUICK, "0.3", "1", "--splits", "3", "--output", str(figure)]) == 0
@@ -61,6 +62,7 @@ def mixed_table(path, n=120):
     return write(path, ["size", "colour", "big", "name", "same", "kind"], rows, ";")
 
 
+@pytest.mark.slow
 def test_on_a_table_with_texts_gaps_and_three_classes(tmp_path, capsys):
     data, figure = mixed_table(tmp_path / "mixed.csv"), tmp_path / "mixed.png"
     assert main([*QUICK, "1", "--data", data, "--target", "kind", "--output", str(figure)]) == 0
@@ -156,7 +158,7 @@ def regression_table(path, counts=False, n=160):
     return write(path, ["x", "z", "y"], zip(x, z, y, strict=True))
 
 
-@pytest.mark.parametrize("task", ["numbers", "counts"])
+@pytest.mark.parametrize("task", [pytest.param("numbers", marks=pytest.mark.slow), "counts"])
 def test_numbers_and_counts_are_regressed_on(tmp_path, capsys, task):
     data = regression_table(tmp_path / "table.csv", task == "counts")
     figure = tmp_path / "figure.png"
@@ -246,6 +248,7 @@ def test_without_matplotlib_the_rest_is_done(tmp_path, monkeypatch, capsys):
     assert not figure.exists()
 
 
+@pytest.mark.slow
 def test_steps_that_are_too_large_are_shown_as_such(tmp_path, capsys):
     data, figure = two_classes(tmp_path / "two.csv"), tmp_path / "figure.png"
     options = [*FEW, "--prior-scales", "1", "--step-sizes", "auto", "1e9"]
@@ -283,6 +286,7 @@ CHOICES = {
 }
 
 
+@pytest.mark.slow_except("independent draws")
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_diagnostic_is_explained(choice, capsys):
     table, parameters, sampler = CHOICES[choice]
@@ -302,6 +306,7 @@ def test_modes_are_explained_by_one_text():
     assert _report._meaning("mode_share_10") == _report.MEASURED["mode_share"]
 
 
+@pytest.mark.slow
 def test_named_posteriors_have_the_accuracy_of_the_fit():
     X, y = three_events(np.random.default_rng(1004))  # whose draws are repeated, by their weights
     bayes = make_pipeline(StandardScaler(), BayesianLogisticRegression(random_state=5)).fit(X, y)

@@ -152,6 +152,7 @@ def mean_of_the_heavier(model):
     return np.take_along_axis(model.posterior_["means"][..., 0], heavier, axis=2)[..., 0]
 
 
+@pytest.mark.slow
 def test_chains_cross_between_modes_as_often_as_they_weigh():
     """Tempering from the prior, 12 000 particles, gives the smaller mode a share of 0.13."""
     with warnings.catch_warnings():
@@ -164,6 +165,7 @@ def test_chains_cross_between_modes_as_often_as_they_weigh():
     assert model.diagnostics_["n_modes"] == 2
 
 
+@pytest.mark.slow
 def test_modes_of_mirrored_rows_weigh_the_same():
     rng = np.random.default_rng(0)
     half = np.r_[rng.normal(size=15) - 6, rng.normal(size=8)]
@@ -171,6 +173,7 @@ def test_modes_of_mirrored_rows_weigh_the_same():
     assert 0.4 < (mean_of_the_heavier(model) > 0.0).mean() < 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [1, 3, 7])
 def test_jumps_do_not_depend_on_how_sweeps_are_divided(monkeypatch, part):
     """Rounds of sweeps follow a clock; draws may not."""
@@ -192,6 +195,7 @@ def test_jumps_do_not_depend_on_how_sweeps_are_divided(monkeypatch, part):
         np.testing.assert_array_equal(fits[1].posterior_[name], fits[0].posterior_[name])
 
 
+@pytest.mark.slow
 def test_a_mode_that_no_chain_visits_is_told(monkeypatch):
     monkeypatch.setattr(MixtureModes, "jump", lambda modes, chain: None)
     model = BayesianGaussianMixture(2, n_chains=2, random_state=0)
@@ -201,6 +205,7 @@ def test_a_mode_that_no_chain_visits_is_told(monkeypatch):
     assert model.diagnostics_["mode_share_1"] == 0.0
 
 
+@pytest.mark.slow
 def test_groups_that_are_as_many_as_components_have_one_mode():
     X = np.r_[three_groups(0)[:30], three_groups(0)[60:]]
     with warnings.catch_warnings():
@@ -244,6 +249,7 @@ def test_labels_are_aligned():
     assert len({tuple(row) for row in found}) > 3
 
 
+@pytest.mark.slow
 def test_check_looks_at_what_does_not_depend_on_labels():
     """Of components that nothing tells apart, labels mix slowly and densities do not."""
     X = np.random.default_rng(0).normal(size=(40, 1))
@@ -262,6 +268,7 @@ def test_check_looks_at_what_does_not_depend_on_labels():
     assert not other.check()
 
 
+@pytest.mark.slow
 def test_predictions_are_means_over_draws():
     rng = np.random.default_rng(2)
     X = rng.standard_normal((60, 2)) + 5.0 * (np.arange(60)[:, None] % 2)
@@ -305,7 +312,15 @@ def test_fewer_rows_are_predicted_from_more_draws(n_rows, n_averaged):
     assert np.isclose(model.score_samples([[x]])[0], np.log(density), rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["full", "diag", "spherical", "tied"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("full", marks=pytest.mark.slow),
+        pytest.param("diag", marks=pytest.mark.slow),
+        pytest.param("spherical", marks=pytest.mark.slow),
+        "tied",
+    ],
+)
 def test_shapes_are_those_of_scikit_learn(kind):
     X = np.random.default_rng(0).standard_normal((30, 3))
     few = {"n_draws": 20, "n_chains": 1, "n_warmup": 10, "thin": 1, "random_state": 0}
@@ -315,6 +330,7 @@ def test_shapes_are_those_of_scikit_learn(kind):
         assert getattr(model, name).shape == getattr(known, name).shape
 
 
+@pytest.mark.slow
 def test_units_do_not_matter():
     X = np.random.default_rng(0).standard_normal((40, 2))
     few = {"n_draws": 50, "n_chains": 1, "n_warmup": 10, "thin": 1, "random_state": 0}
@@ -329,9 +345,9 @@ def test_units_do_not_matter():
     "X",
     [
         np.repeat([[0.0, 1.0], [2.0, 3.0]], 10, axis=0),
-        np.arange(20).reshape(10, 2),
-        np.column_stack([np.ones(15), np.arange(15.0)]),
-        np.random.default_rng(0).standard_cauchy((50, 1)),
+        pytest.param(np.arange(20).reshape(10, 2), marks=pytest.mark.slow),
+        pytest.param(np.column_stack([np.ones(15), np.arange(15.0)]), marks=pytest.mark.slow),
+        pytest.param(np.random.default_rng(0).standard_cauchy((50, 1)), marks=pytest.mark.slow),
     ],
     ids=["repeated", "integers", "a constant column", "outliers"],
 )
@@ -354,6 +370,7 @@ def test_stochastic_gradients():
     assert apart.max() < 0.5
 
 
+@pytest.mark.slow
 def test_long_runs_are_told_before_they_begin(monkeypatch):
     """By the number of sweeps at first, or by that of a doubling: again where it is much more."""
     X = np.random.default_rng(0).standard_normal((300, 1))
@@ -393,7 +410,7 @@ def test_bad_parameters(parameters, text):
         BayesianGaussianMixture(**parameters).fit(np.eye(2).repeat(4, axis=0))
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_no_chain_stays_at_a_mode_that_is_far_below_the_others(seed):
     """A column of 0 and 1: of 40 short runs some end 120 nats below, and chains began there."""
     rng = np.random.default_rng(seed)

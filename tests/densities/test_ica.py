@@ -100,6 +100,7 @@ def test_the_recovered_sources():
     assert np.isclose(ica.score(X), ica.score_samples(X).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_sources_whose_tails_are_light_are_told(seed):
     """FastICA separates uniform sources, and the model of this estimator takes sums of them."""
@@ -121,6 +122,7 @@ def test_a_fit_judges_the_parameters_that_check_judges():
     assert (model.diagnostics_["min_ess"], model.diagnostics_["max_rhat"]) == (ess, rhat)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_densities_of_fewer_components_are_those_of_rows(seed):
     """They integrate to one, whatever the units, so that the number of components can be chosen."""
@@ -141,6 +143,7 @@ def test_densities_of_fewer_components_are_those_of_rows(seed):
         assert ratio.std() < 5.0
 
 
+@pytest.mark.slow
 def test_densities_in_a_subspace():
     """Rows of rank 2 in 3 columns: the density in coordinates of their plane."""
     rng = np.random.default_rng(0)
@@ -156,6 +159,7 @@ def test_densities_in_a_subspace():
         close(ica.score_samples(S @ B.T + 5.0 * off), ica.score_samples(S @ B.T), 1e-8)
 
 
+@pytest.mark.slow
 def test_rank_and_units():
     X = sources(300)
     deficient = np.column_stack([X, X[:, 0] + X[:, 1]])
@@ -181,6 +185,7 @@ def test_stochastic_gradients(gradient):
     assert np.abs(model.components_std_ / wanted.components_std_ - 1.0).max() < 0.35
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_named_sampler_and_step_begin_at_once():
     X = sources(200)

@@ -89,6 +89,7 @@ def test_reaches():
     np.testing.assert_array_equal(reaches(Funnel, np.zeros(2)), [0.5, 0.0625])
 
 
+@pytest.mark.slow
 def test_searches_into_a_place_without_mass_are_seen(monkeypatch):
     target, starts, ends = searched(monkeypatch, schools(HalfNormal()), ROWS)
     assert len(ends) > 10
@@ -97,7 +98,11 @@ def test_searches_into_a_place_without_mass_are_seen(monkeypatch):
     assert not is_unbounded(target, starts[0], starts[0])
 
 
-@pytest.mark.parametrize("prior", [Normal(), Laplace(scale=0.1)], ids=["normal", "kink"])
+@pytest.mark.parametrize(
+    "prior",
+    [Normal(), pytest.param(Laplace(scale=0.1), marks=pytest.mark.slow)],
+    ids=["normal", "kink"],
+)
 def test_kinks_are_maxima(monkeypatch, prior):
     rows = np.random.default_rng(0).normal(size=(30, 1))
     model = CustomDensity(kink, {"location": prior}, random_state=0)
@@ -105,12 +110,14 @@ def test_kinks_are_maxima(monkeypatch, prior):
     assert not any(is_unbounded(target, starts[0], end) for end in ends)
 
 
+@pytest.mark.slow
 def test_a_prior_that_vanishes_at_zero_leaves_a_maximum(monkeypatch):
     model = schools(InverseGamma(alpha=10.0, beta=50.0))
     target, starts, ends = searched(monkeypatch, model, ROWS)
     assert not is_unbounded(target, starts[0], ends[0])
 
 
+@pytest.mark.slow
 def test_chains_begin_at_the_best_start(monkeypatch):
     begun = []
 

@@ -145,6 +145,7 @@ def test_matrix_is_the_formula_entry_by_entry(draws):
             assert np.isclose(K[i, j], value, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_blocks_are_the_dense_computation(draws, monkeypatch):
     x, s = draws
     w = np.random.default_rng(0).uniform(0.5, 2.0, len(x))
@@ -179,6 +180,7 @@ def test_without_the_diagonal_it_is_the_mean_over_pairs(draws):
     assert np.isclose(raw(x, s, diagonal=False).squared, expected, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_noise_of_the_scores_is_left_out_with_the_diagonal():
     rng, n = np.random.default_rng(5), 300
     found = []

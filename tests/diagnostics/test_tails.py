@@ -34,7 +34,14 @@ def test_light_tails_hardly_ever_count_as_heavy(name, rho):
     assert (tail_shape(draws) > FOURTH_MOMENT).mean() < 0.005
 
 
-@pytest.mark.parametrize(("df", "least"), [(1.5, 0.99), (2.0, 0.9), (2.5, 0.6)])
+@pytest.mark.parametrize(
+    ("df", "least"),
+    [
+        pytest.param(1.5, 0.99, marks=pytest.mark.slow),
+        (2.0, 0.9),
+        pytest.param(2.5, 0.6, marks=pytest.mark.slow),
+    ],
+)
 def test_heavy_tails_are_seen(df, least):
     draws = dependent(stats.t(df), 0.5, 1, 50)
     is_heavy = tail_shape(draws) > FOURTH_MOMENT
@@ -68,6 +75,7 @@ def test_verdicts_note_them_and_trust_the_draws():
     assert not check_draws(dependent(stats.norm(), 0.0, 4, 50)).findings
 
 
+@pytest.mark.slow
 def test_six_rows_leave_heavy_tails():
     """Standard deviations of such fits vary by a fifth, and none said so."""
     rng = np.random.default_rng(5)

@@ -100,6 +100,7 @@ def test_step_bias_is_the_difference_extrapolated(order, factor):
     assert np.allclose(found.sd, factor * np.log(1.1), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_step_bias_of_sgld_on_a_gaussian_is_that_of_the_law():
     # θ' = (1 - h/2) θ + √h ξ has the variance 1/(1 - h/4); two half steps on the same noise
     rng, h, n = np.random.default_rng(4), 0.5, 20_000
@@ -284,6 +285,7 @@ def test_where_the_prior_decides_the_mode_tells_what_data_alone_say():
     assert unknown.conflict(Normal(loc=1.0, scale=2.0)._table((1,)))["prior_conflict"][0] == 0.0
 
 
+@pytest.mark.slow
 def test_a_verdict_prints_on_one_screen_and_as_html():
     found = check_draws(*gaussian(0.5, 1.5, d=40), labels=[f"<b>{j}</b>" for j in range(40)])
     text = repr(found)
@@ -369,6 +371,7 @@ def test_a_fit_measures_its_step():
     assert known["noise_share"].max() > 0.2 * model.diagnostics_["noise_inflation"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning")
 def test_a_fit_warns_of_draws_that_its_scores_speak_against():
     X, y = binary(300)
@@ -452,6 +455,7 @@ def test_a_response_without_noise_is_told(shape):
     assert (known[-1] > 1.0) == (shape in told)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_robust_fit_of_mostly_equal_responses_has_no_noise():
     # 85 of 125 rows have the response 5, as answers on a scale do: the others become outliers.
@@ -489,6 +493,7 @@ def test_tails_of_a_prior_that_nothing_else_bounds_are_known(df):
     assert model.fit(x, mixed).posterior_.evidence["heavy_tail"] == 0.0
 
 
+@pytest.mark.slow
 def test_tails_of_the_common_shift_of_three_classes_are_no_tails():
     # Raw coefficients go far out together, where the priors of all three classes hold them back.
     rng = np.random.default_rng(3)
@@ -529,6 +534,7 @@ def cauchy_pairs(seed):
     return X, cause.sum(axis=1) + 0.5 * rng.normal(size=60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [9103, 9104])
 def test_the_outermost_of_several_modes_is_no_tail(seed):
     prior, noise = StudentT(df=1.0, scale=0.01), HalfNormal(1.0)
@@ -536,6 +542,7 @@ def test_the_outermost_of_several_modes_is_no_tail(seed):
     assert model.fit(*cauchy_pairs(seed)).posterior_.evidence["heavy_tail"].max() == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [8511, 8512])
 def test_draws_near_the_walls_of_separation_do_not_hide_a_heavy_tail(seed):
     X = np.random.default_rng(seed).normal(size=(40, 3))
@@ -555,7 +562,13 @@ def test_few_draws_are_no_reason_to_warn():
 
 
 @pytest.mark.parametrize(
-    ("D", "S", "repeats"), [(5, 50, 40), (20, 200, 20), (400, 50, 4), (1000, 100, 2)]
+    ("D", "S", "repeats"),
+    [
+        (5, 50, 40),
+        pytest.param(20, 200, 20, marks=pytest.mark.slow),
+        pytest.param(400, 50, 4, marks=pytest.mark.slow),
+        pytest.param(1000, 100, 2, marks=pytest.mark.slow),
+    ],
 )
 def test_correct_draws_of_many_parameters_raise_no_alarm(D, S, repeats):
     """Successive draws have the correlation 0.7. With errors of their own, 3 to 100 % did."""
@@ -569,6 +582,7 @@ def test_correct_draws_of_many_parameters_raise_no_alarm(D, S, repeats):
         assert verdict.quick_findings(posterior) == []
 
 
+@pytest.mark.slow_for("300")
 @pytest.mark.parametrize("D", [20, 300])
 @pytest.mark.parametrize("what", ["mean", "spread"])
 def test_one_wrong_parameter_of_many_is_found_by_check_and_fit(D, what):
@@ -628,6 +642,7 @@ def test_standard_deviations_stay_above_zero_when_draws_are_few():
     assert (posterior.std(control_variate="quadratic") > 0.0).all()
 
 
+@pytest.mark.slow
 def test_predictions_by_control_variates():
     X, y = binary(300)
     means = []
@@ -663,6 +678,7 @@ def test_few_draws_are_told_to_be_few():
         assert said in found.findings[0].remedy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "trusted"), [(0.11, True), (0.09, False)])
 def test_sizes_of_independent_draws_are_those_of_their_weights(share, trusted):
     """That which is measured of the worst of 200 parameters is smaller by chance."""

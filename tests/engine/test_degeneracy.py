@@ -28,6 +28,7 @@ gradients = pytest.mark.parametrize("gradient", cases.GRADIENTS)
 # -- gradients and schemes ------------------------------------------------------------------------
 
 
+@pytest.mark.slow_except("baoab", "minibatch")
 @models
 @langevin
 @gradients
@@ -95,6 +96,7 @@ def test_infinite_friction_is_leimkuhler_matthews(model):
 # -- coordinates ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_except("baoab", "minibatch")
 @models
 @langevin
 @gradients
@@ -148,6 +150,7 @@ def test_units_of_the_columns_do_not_matter_under_the_hessian():
 # -- symmetries of the models ---------------------------------------------------------------------
 
 
+@pytest.mark.slow_except("baoab", "minibatch")
 @pytest.mark.parametrize("kind", ["hessian", "none"])
 @langevin
 @gradients
@@ -168,6 +171,7 @@ def test_swapping_the_two_labels_changes_the_sign(kind, sampler, gradient):
     close(-two, one, PATH, np.abs(one).max())
 
 
+@pytest.mark.slow_except("baoab", "minibatch")
 @langevin
 @gradients
 def test_renaming_classes_permutes_their_coefficients(sampler, gradient):

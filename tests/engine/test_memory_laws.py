@@ -201,6 +201,7 @@ def cycle_law(n, m, n1=N):
     return stationary(mean_step(steps))
 
 
+@pytest.mark.slow_except("1-1-6")
 @pytest.mark.parametrize(
     ("n", "m", "n1"),
     [

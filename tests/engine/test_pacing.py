@@ -46,7 +46,9 @@ def steps_of_calls(monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("seconds", [1e-9, 1e-5, 1e-3, 0.02, 7.0])
+@pytest.mark.parametrize(
+    "seconds", [1e-9, 1e-5, 1e-3, pytest.param(0.02, marks=pytest.mark.slow), 7.0]
+)
 def test_a_call_takes_a_tenth_of_a_second(steps_of_calls, seconds):
     n_steps = 20_000 if seconds < 1.0 else 500
     steps = steps_of_calls(lambda number: seconds, n_steps)
@@ -54,6 +56,7 @@ def test_a_call_takes_a_tenth_of_a_second(steps_of_calls, seconds):
     assert len(steps) <= 5 + 1.2 * n_steps * min(seconds / CALL_SECONDS, 1.0)  # nor much less
 
 
+@pytest.mark.slow
 def test_a_machine_that_slows_down_is_noticed_after_one_call(steps_of_calls):
     steps = steps_of_calls(lambda number: 1e-4 if number < 10_000 else 0.01)
     first = np.searchsorted(steps.cumsum(), 10_000)  # the call that takes long

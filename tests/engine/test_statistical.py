@@ -76,6 +76,7 @@ def test_standard_errors_of_an_autoregression():
     np.testing.assert_allclose(squares, variance**2 * (1.0 + rho**2) / (1.0 - rho**2), rtol=1e-6)
 
 
+@pytest.mark.slow_for("none")
 @langevin
 @pytest.mark.parametrize("kind", ["hessian", "none"])
 def test_chains_have_their_exact_law(sampler, kind):
@@ -124,6 +125,7 @@ def t_scores(draws, means, variances):
     return tuple(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "gradient", ["minibatch", pytest.param("control_variate", marks=pytest.mark.slow)]
 )
@@ -169,6 +171,7 @@ def logistic_scene(prior):
     return make_scene("logistic", prior, n_rows=12, n_features=1, seed=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "prior",
     ["laplace", *[pytest.param(name, marks=pytest.mark.slow) for name in ("normal", "student_t")]],
@@ -200,6 +203,7 @@ def correlations(draws):
     return max(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler", ["sgld", *[pytest.param(name, marks=pytest.mark.slow) for name in ("baoab", "mala")]]
 )

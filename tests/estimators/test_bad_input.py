@@ -268,7 +268,7 @@ def test_dependent_columns():
 @pytest.mark.parametrize(
     ("estimator", "options"),
     [
-        (BayesianRobustRegression, {}),
+        pytest.param(BayesianRobustRegression, {}, marks=pytest.mark.slow),
         (BayesianRobustRegression, {"sampler": "hmc"}),
         (BayesianLinearRegression, {"prior": "laplace"}),
         (BayesianLinearRegression, {"prior": "student_t"}),
@@ -733,6 +733,7 @@ def test_a_step_that_is_too_small():
     assert model.diagnostics_["max_rhat"] > 1.05
 
 
+@pytest.mark.slow
 def test_every_outcome_is_finite_draws_or_a_named_error():
     """Steps and batches at random: draws are never NaN."""
     rng, ended = np.random.default_rng(0), {"draws": 0, "error": 0}
@@ -842,6 +843,7 @@ def test_interrupt(case, number):
     assert state_of(model.set_params(**own)) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{"batch_size": 20}, STOCHASTIC], ids=["set-up", "fixed"])
 def test_interrupt_in_any_function(parameters):
     Z, z = binary(2000, 4)
@@ -881,6 +883,7 @@ def test_interrupt_of_a_first_fit_leaves_it_unfitted():
 # -- memory, saving, processes ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_many_draws_come_with_a_warning():
     wide, labels = np.eye(400), np.arange(400) % 2
     text = r"2 chains x 400 draws x 401 parameters = 3,849,600 bytes\. Thin more"
@@ -1043,6 +1046,7 @@ def test_labels_of_priors_are_those_of_the_columns_in_their_order():
     assert fitted(pd.Series([10.0, 1e-3]), X[["a", "b"]], None).coef_[0] > 2.0
 
 
+@pytest.mark.slow
 def test_labels_of_scale_groups_are_those_of_the_columns_in_their_order():
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("abc"))
     groups = pd.Series({"c": "one", "a": "one", "b": "other"})

@@ -48,6 +48,7 @@ def check_same(far, near, offset, x=X):
     np.testing.assert_allclose(eta[0].std(axis=0), eta[1].std(axis=0), rtol=0.15)
 
 
+@pytest.mark.slow_for("BayesianRobustRegression")
 @every
 @pytest.mark.parametrize("offset", [1e7, 1e8, 1e10])
 def test_an_offset_moves_the_intercept_alone(kind, offset):
@@ -56,6 +57,7 @@ def test_an_offset_moves_the_intercept_alone(kind, offset):
     check_same(quick(kind, sampler="hmc").fit(X + offset, Y[kind]), near, offset)
 
 
+@pytest.mark.slow
 def test_a_response_and_columns_that_are_both_some_way_from_zero():
     # An error of ε |y| m/s in units of the noise: half a posterior standard deviation, uncentred.
     rng = np.random.default_rng(0)
@@ -167,6 +169,7 @@ def scale_beside(m, s, u=1.0, least=10.0):
     return np.sqrt(least**2 + (5.0 * m * min(u, least / s)) ** 2)
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @pytest.mark.parametrize("kind", WITH_DEFAULT)
 def test_the_default_prior_gives_way_to_an_effect_of_years(kind):
     x, y = years(kind)
@@ -194,7 +197,7 @@ EVENTS = (FAINT.random(150) < 1.0 / (1.0 + np.exp(-0.03 * (YEARS[:, 0] - 2007.0)
         (np.array, {"prior": "flat"}),
         (np.array, {"keep": 10}),
         (np.array, {"n_subposteriors": 2}),
-        (np.array, {"group_effects": [1]}),
+        pytest.param(np.array, {"group_effects": [1]}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -213,8 +216,8 @@ def test_it_does_so_for_all_rows_and_priors(made, options):
     ("kind", "options"),
     [
         (BayesianLogisticRegression, {}),
-        (BayesianLogisticRegression, {"prior": "laplace"}),
-        (BayesianPoissonRegressor, {}),
+        pytest.param(BayesianLogisticRegression, {"prior": "laplace"}, marks=pytest.mark.slow),
+        pytest.param(BayesianPoissonRegressor, {}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -270,6 +273,7 @@ def mostly_one():
     return x, (rng.logistic(size=400) < eta).astype(float)
 
 
+@pytest.mark.slow
 def test_a_default_prior_that_still_holds_back_is_told():
     x, y = mostly_one()
     said = r"N\(0, 10²\), has moved it by \d.*StandardScaler"
@@ -281,10 +285,16 @@ def test_a_default_prior_that_still_holds_back_is_told():
     ("kind", "options"),
     [
         (BayesianLinearRegression, {}),
-        (BayesianRobustRegression, {}),
-        (BayesianLogisticRegression, {"intercept_prior": "flat"}),
-        (BayesianLogisticRegression, {"intercept_prior": Normal(scale=10.0)}),
-        (BayesianLogisticRegression, {"fit_intercept": False}),
+        pytest.param(BayesianRobustRegression, {}, marks=pytest.mark.slow),
+        pytest.param(
+            BayesianLogisticRegression, {"intercept_prior": "flat"}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            BayesianLogisticRegression,
+            {"intercept_prior": Normal(scale=10.0)},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(BayesianLogisticRegression, {"fit_intercept": False}, marks=pytest.mark.slow),
     ],
 )
 def test_priors_that_were_chosen_or_do_not_hold_back_are_not(kind, options):
@@ -294,7 +304,9 @@ def test_priors_that_were_chosen_or_do_not_hold_back_are_not(kind, options):
         kind(n_draws=250, random_state=0, **options).fit(x, y)
 
 
-@pytest.mark.parametrize("made", ["separable", "few events", "one count"])
+@pytest.mark.parametrize(
+    "made", ["separable", "few events", pytest.param("one count", marks=pytest.mark.slow)]
+)
 def test_intercepts_of_which_the_rows_say_little_are_not(made):
     rng = np.random.default_rng(2)
     x, y = rng.normal(size=(200, 3)), np.zeros(200)

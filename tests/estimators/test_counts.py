@@ -122,6 +122,7 @@ def test_the_numbers_of_statsmodels(name):
     np.testing.assert_allclose(found.bse[:4], errors, rtol=1e-5)
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 def test_the_unit_of_the_exposure_moves_the_intercept_alone(name):
     one = full(name, intercept_prior="flat").fit(X, Y, exposure=E)
@@ -156,6 +157,7 @@ def test_forms_of_the_rows(name, form):
     )
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 def test_mapped_rows(name, tmp_path):
     np.save(tmp_path / "X.npy", X)
@@ -166,6 +168,7 @@ def test_mapped_rows(name, tmp_path):
     assert np.array_equal(found.posterior_.flat, wanted.posterior_.flat)
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 def test_the_order_of_few_rows_does_not_matter(name):
     order, twice = np.random.default_rng(0).permutation(len(Y)), np.tile(np.arange(len(Y)), 2)
@@ -197,6 +200,7 @@ def test_shards_keep_rows_and_exposures_together():
     np.testing.assert_allclose(total, len(Y))
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 def test_shards(name, tmp_path):
     whole = full(name).fit(X, Y, exposure=E)
@@ -219,6 +223,7 @@ def test_shards(name, tmp_path):
         BayesianLinearRegression().fit_shards(parts)
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 def test_partitions(name):
     array = pytest.importorskip("dask.array")
@@ -229,6 +234,7 @@ def test_partitions(name):
     np.testing.assert_array_equal(found.posterior_.flat, wanted.posterior_.flat)
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 def test_scores_and_expectations(name):
     model = full(name, n_draws=200).fit(X, Y, exposure=E)
@@ -311,6 +317,7 @@ def places(model, rows, counts, exposure, rng):
     return np.concatenate(found)
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 @pytest.mark.parametrize("seed", [0, *[pytest.param(k, marks=pytest.mark.slow) for k in (1, 2)]])
 def test_intervals_cover_counts_with_exposures(name, seed):
@@ -327,6 +334,7 @@ def test_intervals_cover_counts_with_exposures(name, seed):
     assert inside[certain].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "word", ["war", *[pytest.param(w, marks=pytest.mark.slow) for w in ("iraq", "november")]]
 )
@@ -358,6 +366,7 @@ def test_intervals_cover_words_of_documents(word):
 # -- scores and metadata ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 def test_comparisons_without_an_exposure_warn(name, recwarn):
     model = quick(name).fit(X, Y, exposure=E)
@@ -378,6 +387,7 @@ def check_scores_have_exposures(whole):
     np.testing.assert_allclose(scores["test_score"][1], wanted)
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 @pytest.mark.usefixtures("_routing")
 def test_exposures_reach_every_step(name):
@@ -395,6 +405,7 @@ def test_exposures_reach_every_step(name):
     )
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 @pytest.mark.usefixtures("_routing")
 @pytest.mark.parametrize(
@@ -422,6 +433,7 @@ def test_scorers_ask_for_exposures(name, scorer):
 # -- bad input -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 @pytest.mark.parametrize(
     ("exposure", "text"),
@@ -483,6 +495,7 @@ def test_counts_of_large_rates_have_the_law_of_poisson():
     np.testing.assert_array_equal(poisson_counts(np.random.default_rng(1), small), wanted)
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 @pytest.mark.parametrize("unit", [1e12, 1e-20])
 def test_exposures_of_any_unit(name, unit):
@@ -494,7 +507,7 @@ def test_exposures_of_any_unit(name, unit):
     assert abs(other.intercept_ - usual.intercept_ + np.log(unit)) < 0.2 * usual.intercept_std_
 
 
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("grouped", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_no_events_leave_a_posterior_under_proper_priors(grouped):
     """Exposures alone say that rates are small: against quadrature, also with effects of levels."""
     x, exposure, level = X[:40, :1], E[:40], np.arange(40) % 3
@@ -533,6 +546,7 @@ def test_no_events_leave_no_posterior_under_flat_priors(name, flat):
         quick(name, **{flat: "flat"}).fit(x, np.zeros(len(X)))
 
 
+@pytest.mark.slow_for("BayesianNegativeBinomialRegressor")
 @every
 def test_no_events_beside_raw_years_are_told(name):
     """The default prior of the intercept is wide there, and nothing else says how low rates are."""

@@ -1,6 +1,7 @@
 """scikit-learn's estimator checks: for the default, and for every string value of every parameter.
 
-One sampler is here; all others, and combinations of shards, are in slow tests.
+One sampler is quick; all others, and combinations of shards, are in slow tests, and so are the
+longest checks of that sampler and of the three regressions whose fits take longest.
 No check is expected to fail. What is not here: batch sizes below the number of rows, for which the
 equivalence of weights and repeated rows holds in law and not draw by draw (`test_logistic.py`),
 and ``fit_intercept=False``, with which no linear model passes `check_class_weight_classifiers`.
@@ -9,13 +10,17 @@ and ``fit_intercept=False``, with which no linear model passes `check_class_weig
 import estimators
 import pytest
 from problems import binary
+from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skbayes_sg import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianMLPRegressor,
+    BayesianNegativeBinomialRegressor,
     BayesianPMF,
     BayesianPoissonRegressor,
+    BayesianRobustRegression,
 )
 from skbayes_sg.combine import COMBINERS
 from skbayes_sg.dynamics import DYNAMICS
@@ -70,6 +75,33 @@ OTHER_REGRESSIONS = [
     *[BayesianLinearRegression(prior=name, **FEW) for name in ("laplace", "student_t")],
     *[BayesianLinearRegression(noise_prior=name, **FEW) for name in POSITIVE_PRIORS],
 ]
+LONG_FITS = (BayesianMLPRegressor, BayesianNegativeBinomialRegressor, BayesianRobustRegression)
+LONG_CHECKS = """
+    dict_unchanged dont_overwrite_parameters dtype_object estimator_sparse_array
+    estimator_sparse_matrix estimator_sparse_tag estimators_dtypes estimators_nan_inf
+    estimators_pickle f_contiguous_array_estimator fit2d_1feature fit2d_predict1d fit_idempotent
+    fit_score_takes_y methods_subset_invariance n_features_in_after_fitting pipeline_consistency
+    positive_only_tag_during_fit regressor_data_not_an_array regressors_int
+    regressors_no_decision_function regressors_train sample_weight_equivalence_on_dense_data
+    sample_weight_equivalence_on_sparse_data sample_weights_list sample_weights_not_an_array
+    sample_weights_not_overwritten sample_weights_pandas_series sample_weights_shape
+    supervised_y_2d
+"""
+
+
+def with_slow_checks(instances, classes):
+    """`parametrize_with_checks`; the checks that take long are slow for estimators of classes."""
+    checks = parametrize_with_checks(instances)
+    long = [f"check_{name}" for name in LONG_CHECKS.split()]
+    rows = [
+        pytest.param(estimator, check, marks=pytest.mark.slow)
+        if isinstance(estimator, classes) and getattr(check, "func", check).__name__ in long
+        else (estimator, check)
+        for estimator, check in checks.args[1]
+    ]
+    return pytest.mark.parametrize(checks.args[0], rows, **checks.kwargs)
+
+
 DEFAULTS = [
     estimator(**estimators.ESTIMATORS[name].checks)
     for name, estimator in estimators.CLASSES.items()
@@ -77,14 +109,14 @@ DEFAULTS = [
 
 
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
-@parametrize_with_checks(DEFAULTS)
+@with_slow_checks(DEFAULTS, LONG_FITS)
 def test_default(estimator, check):
     check(estimator)
 
 
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning")
-@parametrize_with_checks([variant(*one) for one in IN_SHORT.items()] + REGRESSORS)
+@with_slow_checks([variant(*one) for one in IN_SHORT.items()] + REGRESSORS, BaseEstimator)
 def test_variants(estimator, check):
     check(estimator)
 
@@ -127,11 +159,12 @@ def test_subposteriors(estimator, check):
 
 
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
-@parametrize_with_checks(
+@with_slow_checks(
     [
         BayesianLogisticRegression(prior="flat", **FEW),
         BayesianLogisticRegression(intercept_prior="flat", **FEW),
-    ]
+    ],
+    BaseEstimator,
 )
 def test_flat_prior(estimator, check):
     """Many checks have separable classes or dependent columns: no posterior, as it must say."""

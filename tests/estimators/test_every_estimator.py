@@ -58,6 +58,13 @@ def test_the_seed_decides_and_the_number_of_threads_does_not(name):
     assert results(estimators.quick(name, random_state=1).fit(X, y)) != first
 
 
+@pytest.mark.slow_for(
+    "BayesianPMF",
+    "BayesianMLPRegressor",
+    "BayesianGaussianMixture",
+    "BayesianRobustRegression",
+    "BayesianNegativeBinomialRegressor",
+)
 @every
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
 def test_copies_are_the_same(name, duplicate):
@@ -91,6 +98,12 @@ def test_a_failed_refit_changes_nothing(name):
     assert results(model) == before
 
 
+@pytest.mark.slow_except(
+    "BayesianLDA",
+    "BayesianLinearRegression",
+    "BayesianPoissonRegressor",
+    "BayesianLogisticRegression",
+)
 @every
 def test_an_interrupted_fit_changes_nothing(name):
     X, y = estimators.made(name)

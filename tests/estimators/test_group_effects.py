@@ -57,6 +57,7 @@ def fitted(name, n=120, seed=0, **options):
     return estimators.CLASSES[name](**QUICK | options).fit(X, y), X, y
 
 
+@pytest.mark.slow_for("BayesianRobustRegression")
 @every
 def test_what_a_fit_leaves(name):
     model, X, _ = fitted(name)
@@ -76,6 +77,7 @@ def test_what_a_fit_leaves(name):
     assert public | {"effects_", "group_levels_"} == documented - {"m_eff_", "prior_scale_"}
 
 
+@pytest.mark.slow
 @others_slowly
 def test_forms_of_the_table_and_of_the_levels_give_the_same_draws(name):
     model, X, y = fitted(name)
@@ -94,6 +96,7 @@ def test_forms_of_the_table_and_of_the_levels_give_the_same_draws(name):
     assert other.posterior_.labels[:2] == ("coef[x0]", "coef[x2]")
 
 
+@pytest.mark.slow_for("BayesianLogisticRegression")
 @others_slowly
 def test_neither_the_number_of_threads_nor_a_second_fit_changes_a_bit(name):
     model, X, y = fitted(name)
@@ -103,6 +106,7 @@ def test_neither_the_number_of_threads_nor_a_second_fit_changes_a_bit(name):
         assert one._groups.effects.draws[0].tobytes() == other._groups.effects.draws[0].tobytes()
 
 
+@pytest.mark.slow_for("BayesianLogisticRegression")
 @others_slowly
 def test_a_row_of_weight_two_is_two_rows_and_one_of_weight_zero_is_none(name):
     model, X, y = fitted(name)
@@ -116,6 +120,7 @@ def test_a_row_of_weight_two_is_two_rows_and_one_of_weight_zero_is_none(name):
     np.testing.assert_array_equal(weighted.effects_["rows"], repeated.effects_["rows"])
 
 
+@pytest.mark.slow
 @others_slowly
 def test_cross_validation_in_a_pipeline_with_levels_left_out(name):
     model, X, y = fitted(name)
@@ -128,6 +133,7 @@ def test_cross_validation_in_a_pipeline_with_levels_left_out(name):
     assert np.isfinite(found["test_score"]).all()
 
 
+@pytest.mark.slow_for("BayesianLogisticRegression")
 @others_slowly
 def test_draws_that_are_kept(name):
     model, X, y = fitted(name)
@@ -204,6 +210,7 @@ def test_draws_of_a_new_level_are_as_many_as_are_asked_for():
     assert abs((same[1] - same[0]).std() / noise - 1.0) < 0.05
 
 
+@pytest.mark.slow
 def test_levels_of_another_type_are_told():
     model, X, y = fitted("BayesianLinearRegression")
     with pytest.warns(UserWarning, match=r"The column 'store' holds levels such as 3, .* 'a'"):
@@ -239,6 +246,7 @@ def test_the_nodes_of_unknown_effects_are_those_of_a_normal_law():
     np.testing.assert_allclose(found[0], np.log((share**2).sum(axis=1)))
 
 
+@pytest.mark.slow
 def test_rows_do_not_depend_on_others():
     model, X, _ = fitted("BayesianLinearRegression")
     X = pd.concat([cold(X), X[6:12]])
@@ -291,6 +299,7 @@ def test_groups_alone_and_eight_schools(sampler, monkeypatch):
     assert "not told from zero" in model.effects_.heading
 
 
+@pytest.mark.slow
 def test_leave_one_out():
     model, X, y = fitted("BayesianLinearRegression", n_draws=1000)
     found = loo(model, X, y)
@@ -368,6 +377,7 @@ def test_set_params_reaches_the_prior_of_the_scale():
     assert model.set_params(group_scale__scale=3.0).group_scale.scale == 3.0
 
 
+@pytest.mark.slow_for("BayesianLinearRegression")
 @others_slowly
 def test_slopes_of_every_model(name):
     model, X, _ = fitted(name, group_slopes={"store": ["z", "x"]})
@@ -391,6 +401,7 @@ def test_slopes_of_every_model(name):
     np.testing.assert_allclose(found, wanted.mean(axis=1), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -461,6 +472,7 @@ def test_slopes_that_cannot_be_fitted():
         BayesianLinearRegression(group_slopes={"store": ["kind"]}, **options).fit(words, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["BayesianPoissonRegressor", "BayesianNegativeBinomialRegressor"])
 def test_twice_the_exposure_is_an_intercept_less_by_log_two(name):
     model, X, y = fitted(name, intercept_prior="flat", n_draws=400)
@@ -487,6 +499,7 @@ def test_rows_that_are_fitted_exactly_have_no_noise():
     assert "no noise" in {finding.name for finding in model.posterior_.check().findings}
 
 
+@pytest.mark.slow
 def test_slopes_of_columns_far_from_zero_and_of_rows_that_are_repeated():
     """Noise is nothing where levels hold copies of a row: told, and not an error of algebra."""
     rng = np.random.default_rng(0)
@@ -503,6 +516,7 @@ def test_slopes_of_columns_far_from_zero_and_of_rows_that_are_repeated():
         BayesianLinearRegression(**options).fit(copies, np.repeat(y[:30], 4))
 
 
+@pytest.mark.slow
 def test_crossed_factors_without_noise_are_told():
     """Levels of one factor hold copies of one row each: σ goes to zero, and nothing cancels."""
     rng = np.random.default_rng(0)
@@ -515,6 +529,7 @@ def test_crossed_factors_without_noise_are_told():
     assert np.abs(model.coef_).max() < 5.0
 
 
+@pytest.mark.slow
 def test_noise_that_goes_to_zero_is_told_at_once():
     """Robust chains cannot follow it: the first warning says why, and there are no doublings."""
     rng = np.random.default_rng(0)
@@ -528,6 +543,7 @@ def test_noise_that_goes_to_zero_is_told_at_once():
     assert model.thin_ == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [BayesianLinearRegression, BayesianPoissonRegressor])
 def test_slopes_have_no_unit(estimator):
     """A discount between 0 and 0.1 has steep slopes, which a prior in its unit would hold back."""
@@ -558,6 +574,7 @@ def far_slopes():
     return level, x, 1.0 + rng.standard_normal(15)[level] * x + 0.5 * rng.standard_normal(300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [36.0, 2e4, 1e8])
 @pytest.mark.parametrize(
     "estimator",
@@ -588,6 +605,7 @@ def test_slopes_do_not_depend_on_where_zero_is(estimator, shift):
     assert np.abs(gap).max() < (1.01 if estimator is BayesianPoissonRegressor else 0.25)
 
 
+@pytest.mark.slow
 def test_far_slopes_without_an_intercept_are_told():
     level, x, y = far_slopes()
     model = BayesianLinearRegression(fit_intercept=False, n_draws=50, **SLOPED)
@@ -616,6 +634,7 @@ def test_indicators_of_the_levels_are_told(left_out):
     assert all(one.startswith(f"{6 - left_out} columns") for one in said)
 
 
+@pytest.mark.slow
 def test_other_columns_may_be_many_levels():
     """A table of which one entry in a hundred is not zero, beside a group column."""
     rng = np.random.default_rng(0)

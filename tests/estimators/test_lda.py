@@ -79,7 +79,7 @@ def enumerated(X, alpha, beta):
     ]
 
 
-@pytest.mark.parametrize("alpha", [(0.1, 0.1), (2.0, 0.1)])
+@pytest.mark.parametrize("alpha", [pytest.param((0.1, 0.1), marks=pytest.mark.slow), (2.0, 0.1)])
 def test_mixes_and_shares_are_those_of_the_enumerated_posterior(alpha):
     X, alpha = np.array([[3, 1, 0], [0, 0, 2], [2, 0, 0]]), np.array(alpha)
     share, mean, square = enumerated(X, alpha, 0.3)
@@ -108,6 +108,7 @@ def test_known_topics_are_found(fitted):
     assert 0.8 < np.sqrt((z[common] ** 2).mean()) < 1.25  # the spread is that of the errors
 
 
+@pytest.mark.slow
 def test_chains_in_different_modes_come_with_a_warning(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error", SamplerConvergenceWarning)
@@ -119,6 +120,7 @@ def test_chains_in_different_modes_come_with_a_warning(monkeypatch):
     assert model.diagnostics_["max_rhat"] > 1.05
 
 
+@pytest.mark.slow
 def test_no_chain_merges_topics(monkeypatch):
     documents, topics, _ = made_corpus(2000, 500, 20, 100)
 
@@ -181,6 +183,7 @@ def test_perplexity_is_that_of_the_function(fitted):
     assert fitted.score(new) == pytest.approx(-math.log(expected), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_left_to_right_perplexity_is_near_that_of_the_truth(fitted):
     p = MIXES @ TOPICS
     entropy = -(X * np.log(np.where(X > 0, p, 1.0))).sum() / X.sum()
@@ -251,6 +254,7 @@ def test_draws_do_not_depend_on_the_backend():
     np.testing.assert_array_equal(found, flat())
 
 
+@pytest.mark.slow
 def test_draws_do_not_depend_on_the_length_of_calls(monkeypatch):
     expected = flat()
     monkeypatch.setattr(gibbs_chains, "FIRST_WORK", 17)
@@ -278,6 +282,7 @@ def test_pickled_and_cloned(fitted):
     np.testing.assert_array_equal(clone(fitted).fit(X).components_, fitted.components_)
 
 
+@pytest.mark.slow
 def test_in_a_pipeline_and_a_grid_search():
     texts = ["cat dog cat pet", "dog pet dog", "bond bank bond", "bank cash bond cash"] * 6
     pipeline = make_pipeline(CountVectorizer(), BayesianLDA(2, n_chains=1, random_state=0))
@@ -419,6 +424,7 @@ def test_known_topics_are_found_with_batches(sampler, gradient):
     )
 
 
+@pytest.mark.slow
 def test_batches_and_sweeps_have_the_same_posterior():
     options = {"n_draws": 40, "thin": 6, "n_chains": 2}
     sweeps = quick(**options).fit(X)
@@ -451,6 +457,7 @@ def test_large_corpora_are_for_batches(monkeypatch):
     assert (model.sampler_, model.gradient_) == ("cir", "minibatch")
 
 
+@pytest.mark.slow
 def test_mirrors_warn_of_their_bias():
     with pytest.warns(UserWarning, match="sgrld.* badly biased for a topic_word_prior as small"):
         quick(sampler="sgrld", **STEPS).fit(X)
@@ -459,6 +466,7 @@ def test_mirrors_warn_of_their_bias():
         quick(sampler="sgrld", topic_word_prior=0.5, **STEPS).fit(X)
 
 
+@pytest.mark.slow
 def test_steps_that_are_too_large_are_named():
     with pytest.raises(SamplerDivergedError, match="chain 0 diverged at step"):
         quick(sampler="sgrld", topic_word_prior=0.5, step_size=1e6, n_warmup=5000).fit(X)
@@ -466,6 +474,7 @@ def test_steps_that_are_too_large_are_named():
     assert np.isfinite(model.posterior_.flat).all()
 
 
+@pytest.mark.slow
 def test_grid_search_over_step_sizes():
     search = GridSearchCV(quick(**STEPS | {"n_chains": 1}), {"step_size": [0.01, 0.5]}, cv=2)
     assert search.fit(X).best_params_["step_size"] in (0.01, 0.5)
@@ -486,7 +495,7 @@ def streamed(documents, part, **options):
     return model
 
 
-@pytest.mark.parametrize("part", [90, 1500])
+@pytest.mark.parametrize("part", [pytest.param(90, marks=pytest.mark.slow), 1500])
 def test_topics_of_a_stream_are_found(short_buffer, part):
     documents, topics, _ = made_corpus(3000, seed=2)
     model = streamed(documents, part)
@@ -533,6 +542,7 @@ def test_more_words_than_fit_into_memory():
         quick().fit(np.full((5, 2), 10**14))
 
 
+@pytest.mark.slow
 def test_fit_ends_a_stream(short_buffer):
     model = streamed(X, 150)
     assert model.fit(X).n_documents_ == 300
@@ -563,6 +573,7 @@ def clone_with_stream(model, **parameters):
     return copy.deepcopy(model).set_params(**parameters)
 
 
+@pytest.mark.slow
 def test_weights_that_are_no_counts_are_told():
     rng = np.random.default_rng(0)
     counts = rng.poisson(1.0, size=(20, 8))
@@ -583,6 +594,7 @@ def test_weights_that_are_no_counts_are_told():
 # -- few draws, and prices -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_chains_in_different_modes_are_told_by_the_default_number_of_draws():
     """Counts without any topics: each chain finds some of its own, and stays with them."""
     rng = np.random.default_rng(0)
@@ -603,6 +615,7 @@ def test_sweeps_over_few_tokens_are_many(n_tokens, n_draws, plan):
     assert sampling.gibbs_plan(n_tokens, n_draws) == plan
 
 
+@pytest.mark.slow
 def test_the_price_of_many_tokens_is_told(monkeypatch):
     told = []
     monkeypatch.setattr(sampling, "warn_if_long", lambda seconds, *_: told.append(seconds))

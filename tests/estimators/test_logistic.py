@@ -185,6 +185,7 @@ def test_labels_of_any_type(names):
     assert np.array_equal(model.predict(X), np.array(names)[plain.predict(X)])
 
 
+@pytest.mark.slow
 def test_labels_of_pandas():
     X, y = binary()
     labels = pd.Series(np.array(["no", "yes"])[y])
@@ -256,6 +257,7 @@ def test_balanced_classes_count_weights():
     assert np.abs(one.posterior_.flat - other.posterior_.flat).max() < 1e-12
 
 
+@pytest.mark.slow_for("multinomial-sgld", "multinomial-sgnht")
 @pytest.mark.parametrize("sampler", ["hmc", "mala", "baoab", "sghmc", "sgnht", "sgld"])
 @pytest.mark.parametrize("data", [binary, multinomial])
 def test_repeated_rows_are_weights(sampler, data):
@@ -269,6 +271,7 @@ def test_repeated_rows_are_weights(sampler, data):
     assert np.abs(one.posterior_.flat - other.posterior_.flat).max() < 1e-12 * largest
 
 
+@pytest.mark.slow
 def test_repeated_rows_are_weights_on_average_with_batches():
     X, y = binary(1500, 3)
     weight = np.random.default_rng(0).integers(1, 4, 1500)
@@ -318,6 +321,7 @@ def test_parameters_reach_into_objects():
     assert not hasattr(twin, "posterior_")
 
 
+@pytest.mark.slow
 def test_grid_search_over_a_pipeline():
     X, y = binary(120, 3)
     pipe = make_pipeline(StandardScaler(), quick(prior=Normal(), sampler="baoab", thin=1))
@@ -401,6 +405,7 @@ def errors(model, mean, sd):
 ACCURATE = {"n_draws": 12_500, "n_chains": 4, "random_state": 0}
 
 
+@pytest.mark.slow_except("normal")
 @pytest.mark.parametrize("prior", PRIORS)
 def test_posterior_of_few_rows(prior):
     """Skewed: 40 rows, nearly separable. The twin's prior is 25 % too narrow."""
@@ -429,6 +434,7 @@ def test_posterior_by_stochastic_gradients():
     assert of_sd < 0.05
 
 
+@pytest.mark.slow
 def test_multinomial_with_two_classes_is_the_binary_model():
     """Softmax with K classes under a Normal prior: the difference of two predictors."""
     X, y = multinomial(150, 2, 3, seed=1)

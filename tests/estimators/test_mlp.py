@@ -37,6 +37,7 @@ def classifier(**parameters):
     return BayesianMLPClassifier(**FEW | parameters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{}, BATCHES], ids=["all rows", "batches"])
 def test_draws_do_not_depend_on_the_form_of_X(parameters, tmp_path, monkeypatch):
     monkeypatch.setattr(request, "FEW_NUMBERS", 0 if parameters else 1 << 24)
@@ -59,6 +60,7 @@ def test_moments_of_columns_are_the_same_for_all_forms():
         assert (spread[-2:] == 1.0).all()
 
 
+@pytest.mark.slow
 def test_weights_are_repetitions():
     times = np.arange(120) % 3
     rows = np.repeat(np.arange(120), times)[::-1]
@@ -136,6 +138,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow_for("parameters1")
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("parameters", [{}, {"batch_size": 5, "n_warmup": "auto", "thin": 5}])
 def test_ordinary_tables(table, parameters):
@@ -211,6 +214,7 @@ def test_what_is_not_supported_is_refused_by_name(parameters, text):
         regressor(**parameters).fit(X, y)
 
 
+@pytest.mark.slow
 def test_friction_of_users_is_used():
     one, other = (
         regressor(sampler=sampler, step_size=1e-3).fit(X, y).posterior_.flat
@@ -234,6 +238,7 @@ def test_rhat_of_functions():
     assert np.isnan(function_rhat(np.zeros((4, 10, 3)))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::skbayes_sg.exceptions.SamplerConvergenceWarning")
 def test_the_verdict_is_that_of_predictions():
     X, y = make_classification(150, 4, random_state=0)
@@ -249,12 +254,14 @@ def test_the_verdict_is_that_of_predictions():
     assert len(model.posterior_.summary().to_frame()) == 150
 
 
+@pytest.mark.slow
 def test_chains_that_disagree_are_told():
     with pytest.warns(SamplerConvergenceWarning, match="average over chains that disagree"):
         model = regressor(n_warmup=0, thin=1).fit(X, y)
     assert "R-hat of predictions" in {f.name for f in model.posterior_.check().findings}
 
 
+@pytest.mark.slow
 def test_hot_chains_are_told_though_they_agree():
     hot = {"sampler": "baoab", "batch_size": 5, "step_size": 0.03**2, "n_warmup": 3000, "thin": 100}
     with pytest.warns(StepSizeWarning) as said:
@@ -275,6 +282,7 @@ def rare_levels():
     return np.eye(50)[level], rng.standard_normal(50)[level] + 0.3 * rng.standard_normal(150)
 
 
+@pytest.mark.slow
 def test_kicks_of_rare_levels_shorten_steps_and_are_told():
     table, response = rare_levels()
     settings = {"batch_size": 20, "n_warmup": 400, "thin": 20}
@@ -316,6 +324,7 @@ def test_many_rows_come_in_batches(shape, gradient, n):
     assert (chosen["gradient_"], chosen["batch_size_"]) == (gradient, n)
 
 
+@pytest.mark.slow
 def test_long_steps_in_few_dimensions_are_not_taken_for_cold():
     """Between steps the velocities of BAOAB are colder than one, though positions are correct."""
     rng = np.random.default_rng(0)
@@ -326,6 +335,7 @@ def test_long_steps_in_few_dimensions_are_not_taken_for_cold():
     assert 0.98 < model.kinetic_temperature_ < 1.09  # 1.035 +- 0.015 over seeds
 
 
+@pytest.mark.slow
 def test_runs_are_doubled_where_chains_disagree():
     few = {"n_warmup": 0, "thin": 1}
     once, twice = (regressor(**few, max_doublings=n).fit(X, y) for n in (0, 2))
@@ -345,6 +355,7 @@ def test_a_draw_alone_is_no_reason_to_fail(n_draws):
     assert np.isfinite(model.predict_proba(X)).all()
 
 
+@pytest.mark.slow
 def test_columns_that_tell_nothing_have_small_scales():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 4))

@@ -34,7 +34,12 @@ def test_a_grid_over_the_scale_of_the_default_prior():
 
 
 @pytest.mark.parametrize(
-    "kind", [BayesianLinearRegression, BayesianRobustRegression, BayesianPoissonRegressor]
+    "kind",
+    [
+        BayesianLinearRegression,
+        pytest.param(BayesianRobustRegression, marks=pytest.mark.slow),
+        BayesianPoissonRegressor,
+    ],
 )
 def test_the_object_of_a_name_is_the_same_prior(kind):
     rng = np.random.default_rng(0)

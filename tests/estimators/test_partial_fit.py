@@ -74,7 +74,9 @@ def test_a_quadratic_likelihood_is_its_own_quadratic():
     assert np.allclose(total.slope(theta[2]), found.slope(theta[2]) + other.slope(theta[2]))
 
 
-@pytest.mark.parametrize(("model", "K"), [(Logistic(), 1), (Softmax(3), 3)])
+@pytest.mark.parametrize(
+    ("model", "K"), [(Logistic(), 1), pytest.param(Softmax(3), 3, marks=pytest.mark.slow)]
+)
 def test_slopes_and_curvatures_are_means_over_the_law(model, K):
     X, eta, rng = table(20, 2)
     target = flat_target(model, X, (eta > 0).astype(float), 3 * K)
@@ -121,6 +123,7 @@ LINEAR = {
 }
 
 
+@pytest.mark.slow_for("hmc", "laplace")
 @pytest.mark.parametrize("name", LINEAR)
 @pytest.mark.parametrize("n_batches", [2, pytest.param(37, marks=pytest.mark.slow)])
 def test_batches_of_linear_regression_are_all_rows(name, n_batches):
@@ -167,6 +170,7 @@ def keep_few_rows(monkeypatch, n_rows, good=1e300):
     monkeypatch.setattr(_online, "GOOD", good)
 
 
+@pytest.mark.slow_for("BayesianRobustRegression", "BayesianNegativeBinomialRegressor")
 @pytest.mark.parametrize("name", OTHERS)
 def test_few_rows_are_those_of_a_fit(name):
     X, eta, rng = table(60)
@@ -178,6 +182,7 @@ def test_few_rows_are_those_of_a_fit(name):
     assert online.update_error_ == 0.0
 
 
+@pytest.mark.slow_except("BayesianLogisticRegression")
 @pytest.mark.parametrize("name", OTHERS)
 def test_many_rows_have_about_the_posterior_of_a_fit(name, monkeypatch):
     keep_few_rows(monkeypatch, 150)
@@ -195,6 +200,7 @@ def test_many_rows_have_about_the_posterior_of_a_fit(name, monkeypatch):
     assert "earlier rows" in online.posterior_.check().passed
 
 
+@pytest.mark.slow
 def test_many_classes(monkeypatch):
     keep_few_rows(monkeypatch, 150)
     X, eta, rng = table(900)
@@ -207,6 +213,7 @@ def test_many_classes(monkeypatch):
     assert np.abs(online.predict_proba(X) - model.predict_proba(X)).max() < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("good", "exact"), [(1e-3, True), (1e300, False)])
 def test_rows_are_kept_until_a_quadratic_stands_for_them(good, exact, monkeypatch):
     """A dispersion near zero has a likelihood that 200 rows do not make a quadratic."""
@@ -219,7 +226,7 @@ def test_rows_are_kept_until_a_quadratic_stands_for_them(good, exact, monkeypatc
     assert same == exact == (online.update_error_ == 0.0)
 
 
-@pytest.mark.parametrize("prior", ["laplace", "student_t"])
+@pytest.mark.parametrize("prior", ["laplace", pytest.param("student_t", marks=pytest.mark.slow)])
 def test_other_priors_stay_exact(prior, monkeypatch):
     keep_few_rows(monkeypatch, 150)
     X, eta, rng = table(600)
@@ -241,6 +248,7 @@ def test_exposures_and_sparse_rows(monkeypatch):
     assert shift.max() < online.update_error_ + 5.0 * np.sqrt(2.0 / 500)
 
 
+@pytest.mark.slow
 def test_rows_in_the_order_of_y_are_told(monkeypatch):
     """Quadratics of one class are wrong where the other class then moves the posterior."""
     keep_few_rows(monkeypatch, 50)
@@ -257,6 +265,7 @@ def test_rows_in_the_order_of_y_are_told(monkeypatch):
     assert not online.posterior_.check()
 
 
+@pytest.mark.slow
 def test_a_class_without_rows_is_waited_for_and_then_told_of(monkeypatch):
     keep_few_rows(monkeypatch, 20)
     X, eta, rng = table(600)
@@ -272,6 +281,7 @@ def test_a_class_without_rows_is_waited_for_and_then_told_of(monkeypatch):
     assert model.update_error_ == np.inf
 
 
+@pytest.mark.slow
 def test_a_batch_may_be_a_row_or_a_class_or_zeros():
     X, _, _ = table(12)
     y = np.repeat([0, 1], 6)
@@ -300,6 +310,7 @@ def test_it_goes_on_after_a_pickle_and_begins_anew_with_a_fit():
     assert clone(online).partial_fit(X, y).n_samples_seen_ == 60
 
 
+@pytest.mark.slow_for("BayesianRobustRegression", "BayesianNegativeBinomialRegressor")
 @pytest.mark.parametrize("name", [*OTHERS, "BayesianLinearRegression"])
 def test_it_goes_on_after_a_fit(name):
     X, eta, rng = table(900)
@@ -351,6 +362,7 @@ def test_a_skewed_likelihood_is_told_whatever_the_prior():
         assert error == pytest.approx(np.sqrt(gamma**2 / 6 + kappa**2 / 24), rel=0.05)
 
 
+@pytest.mark.slow_except("laplace")
 @pytest.mark.parametrize("kind", PEAKED)
 def test_priors_that_are_not_normal_count_once_after_a_fit(kind):
     prior, P = PEAKED[kind]
@@ -371,6 +383,7 @@ def test_priors_that_are_not_normal_count_once_after_a_fit(kind):
     assert model.coef_std_.item() == pytest.approx(std, rel=0.1)
 
 
+@pytest.mark.slow
 def test_after_a_fit_of_many_classes_or_far_columns():
     X, eta, rng = table(900)
     y = (eta + rng.normal(size=900) > [[-0.5], [0.5]]).sum(axis=0)

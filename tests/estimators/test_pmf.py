@@ -80,6 +80,7 @@ def test_movielens():
     assert 0.88 <= interval_coverage(y[test], lower, upper) <= 0.92
 
 
+@pytest.mark.slow
 def test_other_priors_and_noises():
     for parameters in ({"prior": NormalGamma()}, {"noise": "common"}, {"noise": 0.3}):
         model = quick(n_draws=100, **parameters).fit(X[TRAIN], Y[TRAIN])
@@ -87,12 +88,14 @@ def test_other_priors_and_noises():
     assert model.noise_std_ == pytest.approx(0.3)
 
 
+@pytest.mark.slow
 def test_the_unit_of_ratings_does_not_matter(fitted):
     other = clone(fitted).fit(X[TRAIN], 1e6 * (Y[TRAIN] - 7.0))
     assert_allclose(other.predict(X[TEST]), 1e6 * (fitted.predict(X[TEST]) - 7.0), rtol=1e-6)
     assert other.noise_std_ == pytest.approx(1e6 * fitted.noise_std_)
 
 
+@pytest.mark.slow
 def test_more_columns_and_fewer():
     rng = np.random.default_rng(0)
     A = rng.integers(0, 12, (900, 3))
@@ -118,6 +121,7 @@ def named(X):
 DAYS = pd.Timestamp("2020-01-01") + pd.to_timedelta(X[:, 1], unit="D")
 
 
+@pytest.mark.slow_except("str", "cat", "mixed", "large")
 @pytest.mark.parametrize(
     "other",
     [
@@ -248,6 +252,7 @@ def test_ratings_of_any_scale(y):
 # -- reproducibility ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_draws(monkeypatch):
     monkeypatch.setattr("skbayes_sg.factorisation.problem.BLOCK", 64)
     expected = quick(n_chains=2).fit(X, Y)
@@ -286,6 +291,7 @@ def test_passes_over_few_ratings_are_many(n_ratings, n_draws, thin, n_warmup):
     assert (request.thin, request.n_warmup) == (3, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 8))]
 )
@@ -300,6 +306,7 @@ def test_chains_of_few_ratings_agree_by_default(seed):
     assert (model.thin_, model.n_warmup_) == (20, 100)
 
 
+@pytest.mark.slow
 def test_thinned_draws_are_every_third():
     all_of_them = quick(n_draws=30, n_warmup=4).fit(X, Y).draws_["F"]
     some = quick(n_draws=10, n_warmup=4, thin=3).fit(X, Y).draws_["F"]
@@ -416,6 +423,7 @@ def test_new_categories_have_the_prediction_of_their_prior(fitted):
         cold.predict([[999, 3]])
 
 
+@pytest.mark.slow
 def test_predictions_are_clipped_only_if_asked():
     y = np.round(np.clip(Y, 1, 5))
     free = quick().fit(X, y)
@@ -515,6 +523,7 @@ def test_thompson_samples_are_draws(fitted):
     )
 
 
+@pytest.mark.slow
 def test_context_of_recommendations():
     hour = np.arange(400) % 3
     model = quick().fit(np.column_stack([X, hour]), Y + hour)
@@ -550,6 +559,7 @@ def test_similar_items():
 # -- memory ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_running_moments_are_those_of_the_draws():
     full = quick(n_chains=2).fit(X[TRAIN], Y[TRAIN])
     model = quick(n_chains=2, keep="predictive").fit(X[TRAIN], Y[TRAIN], probes=X[TEST])
@@ -571,6 +581,7 @@ def test_running_moments_are_those_of_the_draws():
         quick().fit(X, Y, probes=X)
 
 
+@pytest.mark.slow
 def test_guard_of_the_draws():
     size = 4 * 20 * (50 * 5 + 30 * 4 + 1 + 2 * 21)
     with sklearn.config_context(working_memory=(size - 1) / 2**20):
@@ -591,6 +602,7 @@ def test_draws_have_the_size_that_was_guarded():
 # -- scikit-learn ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_search_and_pipeline():
     grid = {"rank": [1, 3], "step_size": ["auto", 0.8]}
     search = GridSearchCV(quick(), grid, cv=2).fit(X, Y)
@@ -601,6 +613,7 @@ def test_search_and_pipeline():
     assert mean.shape == std.shape
 
 
+@pytest.mark.slow
 def test_convergence_is_told():
     with pytest.warns(SamplerConvergenceWarning, match="R-hat of"):
         BayesianPMF(n_draws=8, n_warmup=0, random_state=0).fit(X, Y + 100 * X[:, 0])
@@ -629,7 +642,7 @@ def test_the_noise_is_judged_like_any_parameter(monkeypatch, changed, name):
     assert len(found.unknown) == 2 * ("rhat" in changed and np.isnan(changed["rhat"]))
 
 
-@pytest.mark.parametrize("n_draws", [6, 100])
+@pytest.mark.parametrize("n_draws", [6, pytest.param(100, marks=pytest.mark.slow)])
 def test_what_check_finds_the_fit_warns_of(n_draws):
     silent = []
     for n_warmup in (0, 30):
@@ -727,6 +740,7 @@ def test_the_price_of_many_passes_is_told(sampler, monkeypatch):
     assert told == [pytest.approx(2 * 13 * (setup.LEAST_SECONDS + own))]
 
 
+@pytest.mark.slow
 def test_ratings_that_are_all_the_same_keep_their_unit():
     X = np.column_stack([np.arange(60) // 6, np.arange(60) % 6])
     model = BayesianPMF(rank=2, n_draws=50, random_state=0).fit(X, np.full(60, 7.3))

@@ -38,6 +38,7 @@ def test_as_many_columns_as_rows_are_told_and_the_remedy_helps(d):
     assert model.score(X[new], y[new]) < min(0.0, learned.score(X[new], y[new]) - 0.3)
 
 
+@pytest.mark.slow
 def test_classes_count_with_all_their_predictors():
     X, y = crowded(60, 80)
     model = BayesianLogisticRegression(**OPTIONS)

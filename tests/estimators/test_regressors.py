@@ -59,6 +59,7 @@ X, y = data()
 # -- shapes and values ------------------------------------------------------------------------
 
 
+@pytest.mark.slow_for("robust")
 @every
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_shapes(kind, fit_intercept):
@@ -119,6 +120,7 @@ def test_predictions_by_hand(kind):
     assert np.allclose(model.predict_log_density(rows, y[:5]), expected, rtol=1e-10)
 
 
+@pytest.mark.slow_for("robust")
 @every
 def test_quantiles_invert_the_mixture(kind):
     model, rows, q = quick(kind).fit(X, y), X[:8], np.array([0.001, 0.05, 0.5, 0.95, 0.999])
@@ -156,6 +158,7 @@ def test_samples_have_the_predictive_law(kind):
         assert abs(one.std() / total - 1.0) < 5.0 / np.sqrt(2000)
 
 
+@pytest.mark.slow_for("robust")
 @every
 def test_predictions_in_bounded_memory_are_the_same(kind):
     model = quick(kind).fit(X, y)
@@ -187,6 +190,7 @@ def test_draws_with_weights_count_by_weight():
 # -- symmetries -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_except("linear-normal")
 @pytest.mark.parametrize("prior", ["normal", "laplace"])
 @pytest.mark.parametrize("kind", ["linear", "robust"])
 def test_the_unit_of_the_response_does_not_matter(kind, prior):
@@ -246,6 +250,7 @@ def test_a_constant_response_beside_a_constant_column():
     np.testing.assert_allclose(model.predict(Z), 3.6, rtol=1e-9)
 
 
+@pytest.mark.slow_for("robust")
 @every
 def test_weights_are_repetitions(kind):
     weights = np.arange(60) % 3
@@ -255,6 +260,7 @@ def test_weights_are_repetitions(kind):
     assert np.allclose(weighted.predict(X), repeated.predict(X), rtol=1e-7)
 
 
+@pytest.mark.slow_for("robust")
 @every
 @pytest.mark.parametrize(
     "form", [sparse.csr_matrix, sparse.csc_array, np.asfortranarray, pd.DataFrame, np.float32]
@@ -266,6 +272,7 @@ def test_forms_of_X(kind, form):
     assert np.allclose(expected.predict(rounded), got.predict(form(rounded)))
 
 
+@pytest.mark.slow_for("robust", "negativebinomial")
 @every
 def test_threads_and_copies_make_no_difference(kind):
     model = quick(kind).fit(X, y)
@@ -305,6 +312,7 @@ def test_what_auto_chooses():
     assert (many.batch_sizes_ == 5000).all()
 
 
+@pytest.mark.slow_for("robust", "negativebinomial")
 @every
 def test_pipelines_and_searches(kind):
     pipe = make_pipeline(StandardScaler(), quick(kind)).fit(X, y)
@@ -330,6 +338,7 @@ def test_near_the_point_estimates():
     assert np.abs((counts.coef_ - point.coef_) / counts.coef_std_).max() < 0.3
 
 
+@pytest.mark.slow
 def test_outliers_pull_less():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(200, 1))
@@ -370,6 +379,7 @@ def test_noise_is_never_zero_or_infinite(name, response, noise_prior, sampler):
         assert sigma.max() < 1e-5 * size
 
 
+@pytest.mark.slow_for("robust", "negativebinomial")
 @every
 def test_constant_and_duplicate_columns(kind):
     rows = np.column_stack([X, X[:, 0], np.full(60, 2.0), np.zeros(60)])
@@ -382,6 +392,7 @@ def test_constant_and_duplicate_columns(kind):
         quick(kind, prior="flat").fit(rows, y)
 
 
+@pytest.mark.slow_for("robust", "negativebinomial")
 @every
 def test_few_rows(kind):
     model = quick(kind).fit(X[:1], [2.0])
@@ -390,6 +401,7 @@ def test_few_rows(kind):
     assert np.isfinite(wide.posterior_.flat).all()
 
 
+@pytest.mark.slow_for("robust")
 @every
 @pytest.mark.parametrize("prior", [Laplace(), StudentT(), Normal(loc=1.0), Flat()], ids=repr)
 def test_priors(kind, prior):
@@ -444,6 +456,7 @@ def test_flat_noise_with_too_few_rows():
     assert quick(prior="flat", noise_prior="flat").fit(X[:6], y[:6]).sampler_ == "exact"
 
 
+@pytest.mark.slow_for("robust")
 @every
 @pytest.mark.parametrize(
     ("response", "text"),
@@ -461,6 +474,7 @@ def test_responses_that_cannot_be_used(kind, response, text):
     assert model.posterior_ is before
 
 
+@pytest.mark.slow_for("robust", "negativebinomial")
 @every
 def test_columns_of_any_size_are_sampled_or_refused(kind):
     spread = {
@@ -512,6 +526,7 @@ def test_weights_that_are_none(kind, weight, text):
         quick(kind).fit(X, y, sample_weight=weight)
 
 
+@pytest.mark.slow_for("robust")
 @every
 def test_rows_of_another_table(kind):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
@@ -560,6 +575,7 @@ def test_samples_do_not_depend_on_threads(monkeypatch):
         assert np.allclose(model.sample_y(X, 20, random_state=1), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [slice(None), slice(30)])
 def test_robust_regression_of_zeros_finds_its_mode(rows):
     """As of any other constant: the noise goes to its floor, which is told."""
@@ -570,6 +586,7 @@ def test_robust_regression_of_zeros_finds_its_mode(rows):
     assert "no noise" in {finding.name for finding in model.posterior_.check().findings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "n", "seeds"),
     [
@@ -626,6 +643,7 @@ def test_a_few_rows_that_are_fitted_exactly_are_named(rows, y, beyond):
         BayesianLinearRegression(random_state=0).fit(rows, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 3])
 def test_many_rows_of_constants_are_named(d):
     """The error spoke of the log_likelihood of custom densities."""
@@ -633,12 +651,16 @@ def test_many_rows_of_constants_are_named(d):
         BayesianRobustRegression(random_state=0).fit(np.ones((150, d)), np.full(150, 2.0))
 
 
-@pytest.mark.parametrize("family", [BayesianRobustRegression, BayesianLinearRegression])
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(BayesianRobustRegression, marks=pytest.mark.slow), BayesianLinearRegression],
+)
 def test_some_more_rows_that_are_fitted_exactly_are_named(family):
     with pytest.warns(SamplerConvergenceWarning, match="no noise"):
         family(random_state=0).fit(TWO_ROWS, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "y", "options"),
     [
@@ -657,6 +679,7 @@ def test_few_rows_that_have_a_posterior_have_it(rows, y, options):
         BayesianRobustRegression(random_state=0, **options).fit(rows, y)
 
 
+@pytest.mark.slow_for("BayesianRobustRegression")
 @pytest.mark.parametrize("estimator", [BayesianLinearRegression, BayesianRobustRegression])
 @pytest.mark.parametrize("far", [1.7e12, 1e14])
 def test_a_response_far_from_zero_has_the_posterior_of_one_that_is_near(estimator, far):
@@ -676,6 +699,7 @@ def test_a_response_far_from_zero_has_the_posterior_of_one_that_is_near(estimato
     assert not model.posterior_.check().findings
 
 
+@pytest.mark.slow
 def test_what_follows_a_fit_of_a_response_far_from_zero():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 3))

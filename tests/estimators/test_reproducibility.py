@@ -108,6 +108,7 @@ def test_another_process(path):
     assert result.stdout == expected.tobytes()
 
 
+@pytest.mark.slow_except("exact")
 @pytest.mark.parametrize("first_work", [1.0, pytest.param(3e4, marks=pytest.mark.slow)])
 def test_length_of_the_calls_of_kernels(path, first_work, monkeypatch):
     """It does not matter where one call ends and the next begins."""
@@ -174,6 +175,7 @@ LAYOUTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_for("automatic")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts(path, layout):
     model, X, y, expected = path
@@ -195,6 +197,7 @@ def test_rows_that_are_sent_to_another_process():
     assert np.array_equal(got.data.facts, target.data.facts)
 
 
+@pytest.mark.slow_for("automatic")
 @pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint16, np.int64, bool])
 def test_types(path, dtype):
     model, X, y, _ = path
@@ -307,6 +310,9 @@ def test_sparse_forms(dense_runs, form, sampler):
         assert np.array_equal(getattr(S, name), array)
 
 
+@pytest.mark.slow_for(
+    "csr_matrix", "csc_matrix", "coo_matrix", "lil_array", "bsr_array", "dia_array"
+)
 @pytest.mark.parametrize("form", SPARSE)
 def test_small_sparse_forms_are_the_dense_run(dense_runs, form):
     X, y, expected = dense_runs
@@ -314,6 +320,7 @@ def test_small_sparse_forms_are_the_dense_run(dense_runs, form):
         assert np.array_equal(draws(quick(**SAMPLERS[name]), SPARSE[form](X), y), expected[name])
 
 
+@pytest.mark.slow
 def test_columns_of_many_levels_are_sparse_in_every_layout():
     """Rows of two one-hot columns: dense ones are held like sparse ones, and repeated ones once."""
     rng = np.random.default_rng(0)

@@ -77,6 +77,7 @@ def test_what_is_newer_is_warned_of():
         model.__setstate__(state)
 
 
+@pytest.mark.slow
 def test_skops_keeps_a_fit():
     skops = pytest.importorskip("skops.io")
     X, y = estimators.made("BayesianLogisticRegression")

@@ -49,6 +49,7 @@ def test_draws_must_fit_with_the_copies_of_a_fit(monkeypatch):
     model.fit(X, y[:, 0] > 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [BayesianLinearRegression, pytest.param(BayesianLogisticRegression, marks=pytest.mark.slow)],

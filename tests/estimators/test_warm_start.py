@@ -71,6 +71,7 @@ def assert_same_posterior(one, other):
     assert np.abs(a.std() / b.std() - 1.0).max() < 5.0 / np.sqrt(n)
 
 
+@pytest.mark.slow_except("BayesianPoissonRegressor")
 @pytest.mark.parametrize("name", SEARCHED)
 def test_a_second_fit_takes_fewer_passes_to_the_same_posterior(name, passes):
     X, y = table(name)
@@ -105,6 +106,7 @@ def test_a_start_that_is_worse_than_none_is_not_used():
     assert np.array_equal(model.posterior_.flat, cold.posterior_.flat)
 
 
+@pytest.mark.slow
 def test_columns_and_classes_may_change():
     X, y = table()
     names = ["a", "b", "c", "d"]
@@ -142,6 +144,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow_except("linear, closed form")
 @pytest.mark.parametrize("name", KINDS)
 def test_other_fits_begin_there_as_well(name):
     kind, options = KINDS[name]
@@ -153,6 +156,7 @@ def test_other_fits_begin_there_as_well(name):
         assert_same_posterior(model.fit_shards(shards), kind(**FEW | options).fit_shards(shards))
 
 
+@pytest.mark.slow
 def test_columns_far_from_zero():
     X, y = table("BayesianRobustRegression")
     X[:, 1] += 1.7e9
@@ -160,6 +164,7 @@ def test_columns_far_from_zero():
     assert_same_posterior(model.fit(X, y), BayesianRobustRegression(**FEW).fit(X, y))
 
 
+@pytest.mark.slow
 def test_in_the_span_of_the_rows(passes):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 400))

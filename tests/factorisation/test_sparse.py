@@ -217,6 +217,7 @@ def test_steps_do_not_overshoot(caution, step):
     assert_allclose(short * max(1.0, caution + beyond), plain, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters", [{}, {"gradient": "control_variate"}, {"gradient": "saga"}, {"sampler": "sghmc"}]
 )
@@ -446,6 +447,7 @@ def test_stationary_laws(sampler, reference):
     assert off < 0.1
 
 
+@pytest.mark.slow
 def test_gradients_remembered_in_small_tables_do_not_overshoot():
     # With the long steps of the warm-up, or with rows of hardly more ratings than entries, they do.
     for seed in range(3):
@@ -502,6 +504,7 @@ def without_floor(problem):
     return of_as_few
 
 
+@pytest.mark.slow
 def test_few_ratings_for_all_numbers_are_told():
     """30 users, 20 items and two factors: 150 numbers."""
     g = np.random.default_rng(0)
@@ -516,6 +519,7 @@ def test_few_ratings_for_all_numbers_are_told():
         BayesianPMF(sampler="sgld", **few).fit(pairs[:500], g.standard_normal(500))
 
 
+@pytest.mark.slow
 def test_rows_with_few_ratings_are_told():
     with pytest.warns(StepSizeWarning, match="63 of 72 categories have fewer ratings than the 9"):
         SparseSGLD().check(thin())
@@ -550,6 +554,7 @@ def table():
 X, Y = table()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 @pytest.mark.parametrize(
     "options",

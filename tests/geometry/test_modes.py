@@ -76,6 +76,7 @@ def test_convex_posteriors_are_not_searched(monkeypatch):
     assert not found.searched
 
 
+@pytest.mark.slow_except("2")
 @pytest.mark.parametrize("seed", range(3))
 def test_unimodal_tables_have_one_mode(seed):
     rng = np.random.default_rng(seed)
@@ -92,6 +93,7 @@ def test_unimodal_tables_have_one_mode(seed):
 # -- what is found --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_except("1.0")
 @pytest.mark.parametrize("unit", [1.0, 1e6, 1e-6])
 @pytest.mark.parametrize("distance", [20.0, 50.0, 1000.0])
 def test_the_line_under_clustered_outliers(distance, unit):
@@ -100,13 +102,14 @@ def test_the_line_under_clustered_outliers(distance, unit):
     assert np.allclose(theta[:2] / unit, [2.0, 1.0], atol=0.1)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.6])
+@pytest.mark.parametrize("share", [pytest.param(0.2, marks=pytest.mark.slow), 0.6])
 def test_the_larger_part_wins(share):
     modes = find_modes(robust(*outliers(share=share, n=60)))
     intercept = modes.frame.centre.theta[1]
     assert abs(intercept - (1.0 if share < 0.5 else 50.0)) < 1.0
 
 
+@pytest.mark.slow_for("2", "3")
 @pytest.mark.parametrize("flag", [0, 1])  # the rare value
 @pytest.mark.parametrize("seed", range(4))
 def test_the_other_answer_of_a_rare_flag_is_found(monkeypatch, flag, seed):
@@ -131,6 +134,7 @@ def test_the_other_answer_of_a_rare_flag_is_found(monkeypatch, flag, seed):
     )
 
 
+@pytest.mark.slow
 def test_many_rare_flags_are_no_sign_of_more_modes():
     """There is no time to turn the line about each of them, and mostly no other answer."""
     rng = np.random.default_rng(3)
@@ -266,6 +270,7 @@ def test_chains_begin_in_proportion_to_the_evidence(evidence, expected):
     assert np.allclose(theta, [centres[m] for m in expected], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_descents_end_when_all_have_taken_far_more_steps_than_predicted(monkeypatch):
     """Each descent begun after that takes one step, and finds no minimum by it."""
     frame, steps = robust(*outliers()), []

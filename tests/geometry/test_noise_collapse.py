@@ -85,6 +85,7 @@ def test_the_log_mass_is_the_law_with_coefficients_integrated_out():
     np.testing.assert_allclose(np.ptp(found), 0.0, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_collapsing_search_is_left_for_where_the_mass_is(seed):
     target = target_of(*table(200, 60, seed))
@@ -109,6 +110,7 @@ def test_the_search_ends_as_soon_as_the_noise_has_collapsed(monkeypatch):
     assert n_steps[0] < 100
 
 
+@pytest.mark.slow
 def test_a_mode_that_is_near_collapse_is_a_mode(monkeypatch):
     """One row in ten is far away, and ν is .5, which is taken for near here."""
     monkeypatch.setattr(noise_collapse, "NEAR", 6.0)
@@ -119,6 +121,7 @@ def test_a_mode_that_is_near_collapse_is_a_mode(monkeypatch):
     np.testing.assert_allclose(centre.distance, 0.0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_centre_is_that_of_most_rows():
     X, y = table(200, 50, outliers=0.1)
     clean = y < 50.0
@@ -160,6 +163,7 @@ def gibbs(X, y, prior_sd, sd_scale, n=4000, warm=1000, seed=1):
     return np.array(draws)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outliers", [0.1, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_posteriors_are_those_of_another_sampler(outliers):
     """Four rows for each column; the search for the mode alone ended at noise of 0.1."""

@@ -92,6 +92,7 @@ def test_the_range_of_curvatures_is_that_of_the_map():
     close(lean.curvature_range, (values[0], values[-1]), 1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 def test_intercepts_beside_words_mix(monkeypatch):
     """Rows of words are all about as long: without shear the intercepts are the slowest."""

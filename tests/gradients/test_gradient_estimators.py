@@ -53,6 +53,12 @@ def test_chances_add_up_and_weighted_sums_are_unbiased(scheme, n):
     close(expected, np.ones(N), EXACT)
 
 
+@pytest.mark.slow_except(
+    "blocks",
+    "control_variate",
+    "uniform_without_replacement-minibatch",
+    "uniform_without_replacement-taylor",
+)
 @pytest.mark.parametrize(
     ("gradient", "model"),
     cases.with_marks(

@@ -59,6 +59,7 @@ def law_of_estimates(kernels, memory, z, batches):
 # -- any table, any anchor ------------------------------------------------------------------------
 
 
+@pytest.mark.slow_except("blocks", "uniform_without_replacement")
 @softmax_is_slow
 @schemes
 @pytest.mark.parametrize("gradient", [FULL_PASS, ANCHOR], ids=["saga", "svrg"])
@@ -88,6 +89,7 @@ def online_rows(scene, theta, memory, seen):
     return rows - alpha
 
 
+@pytest.mark.slow_except("3", "blocks")
 @models
 @schemes
 @pytest.mark.parametrize("seen", [[], [4], [0, 2, 5], [0, 1, 2, 3, 4, 5]], ids=len)
@@ -108,6 +110,7 @@ def test_online_table_for_any_rows_seen(model, scheme, seen):
         close(found[1], rule.covariance(a, n, rule.chances(N)), EXACT, np.abs(a).sum() ** 2)
 
 
+@pytest.mark.slow_for("5")
 @models
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_table_after_a_step(model, n):
@@ -183,6 +186,7 @@ class WrittenFirst:
         return alpha.sum(axis=0) + np.array(coefficients) @ differences
 
 
+@pytest.mark.slow_for("5")
 @models
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_a_table_that_is_written_before_it_is_used_is_biased(model, n):
@@ -202,6 +206,7 @@ def test_a_table_that_is_written_before_it_is_used_is_biased(model, n):
     close(right, scene.posterior.gradient(theta), EXACT, np.abs(g).sum())
 
 
+@pytest.mark.slow
 @softmax_is_slow
 def test_running_total_does_not_drift(model):
     scene = make_scene(model)
@@ -218,6 +223,7 @@ def test_running_total_does_not_drift(model):
 # -- an anchor of some rows -----------------------------------------------------------------------
 
 
+@pytest.mark.slow_for("4-2")
 @softmax_is_slow
 @pytest.mark.parametrize(("n1", "n2"), [(2, 1), (4, 2), pytest.param(5, 4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scheme", ["uniform_without_replacement", "uniform", "preferential"])
@@ -248,6 +254,7 @@ def test_anchors_of_some_rows(scheme, model, n1, n2):
     close(between + np.mean(within, axis=0), expected, EXACT, np.abs(there).sum() ** 2 * N)
 
 
+@pytest.mark.slow
 def test_all_anchors_are_equally_likely():
     # And consecutive ones, of which each begins with the list of rows of the last, independent.
     kernels = kernels_of(make_scene("logistic").frame(), SVRG(refresh=1, anchor_size=4), n=1)

@@ -49,6 +49,7 @@ LIKELIHOODS = {
 }
 
 
+@pytest.mark.slow_except("1.0-0.0001")
 @pytest.mark.parametrize(("tau", "atol"), [(1.0, 1e-4), (3.0, 1e-3), (10.0, 0.1)])
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_integrals_are_those_of_a_fine_grid(name, tau, atol):
@@ -87,6 +88,7 @@ def test_linear_regression_is_the_closed_form():
     np.testing.assert_array_equal(found[30:], as_drawn[30:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -115,6 +117,7 @@ def loo_of_refit(other, X, y):
     return other.predict_log_density(X, y)[0]
 
 
+@pytest.mark.slow
 def test_importance_weights_of_drawn_effects_would_fail():
     """What the integrals are for: five times the error that is allowed above, and k above 0.7."""
     X, eta, rng = table(2)
@@ -130,6 +133,7 @@ def test_importance_weights_of_drawn_effects_would_fail():
     np.testing.assert_array_equal(found.elpd_i[30:], before.elpd_i[30:])
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_alone_or_have_two_peaks_are_as_drawn():
     X, eta, rng = table(3)
     y = eta + 0.3 * rng.normal(size=len(X))

@@ -94,6 +94,7 @@ class Sluggish:
         chain.psi, chain.u = [chain.theta[:1]], [chain.theta[:3, None]]
 
 
+@pytest.mark.slow
 def test_chains_that_mix_slowly_are_thinned():
     """With ρ = 0.95 one sweep in 39 is effective; of every eighth, one in five."""
     problem = problem_of(Logistic, n=30, d=2, sizes=(3,))
@@ -131,6 +132,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "tau", "n", "n_levels"), CASES)
 def test_intercept_and_scale_are_those_of_quadrature(kind, tau, n, n_levels):
     problem = problem_of(
@@ -241,6 +243,7 @@ def test_a_price_that_is_measured_is_told_and_changes_no_draw(monkeypatch):
     np.testing.assert_array_equal(own.draws, slow.draws)
 
 
+@pytest.mark.slow
 def test_the_price_of_more_sweeps_is_told_again(monkeypatch):
     """Where draws are made anew with twice the sweeps, and those before took very long."""
     problem, request = (

@@ -127,6 +127,7 @@ def test_coefficients_and_effects_are_those_of_dense_rows(theta):
     assert (np.abs(np.cov(draws.T) - covariance) < 5.0 * error).all()
 
 
+@pytest.mark.slow
 def test_correlations_are_uniform_over_all_correlation_matrices():
     """Of three: each has the law of 2b - 1, b ~ Beta(3/2, 3/2), of variance 1/4."""
     z = np.random.default_rng(0).uniform(-1.0, 1.0, (20_000, 3))
@@ -137,6 +138,7 @@ def test_correlations_are_uniform_over_all_correlation_matrices():
     np.testing.assert_allclose(mean, 0.25, atol=0.01)
 
 
+@pytest.mark.slow
 def test_proposals_reach_slopes_that_hardly_vary(monkeypatch):
     """Effects vary and slopes do not; the Hessian at the mode is too narrow for the latter."""
     problem = problem_of(Linear, n=100, sizes=(6,), seed=2, weight=np.ones(100), slopes=[[1]])
@@ -214,6 +216,7 @@ def test_an_improper_posterior_is_named():
         SlopeLaw(other(problem, np.arange(4.0), prior))
 
 
+@pytest.mark.slow
 def test_chains_that_stay_where_they_are_get_more_proposals():
     """An outlier: a third of the proposals are taken, and chains stay at some for long."""
     problem = problem_of(

@@ -62,6 +62,7 @@ def by_quadrature(levels, loc, scale):
     return means, np.sqrt(second - means**2)
 
 
+@pytest.mark.slow_for("prior1")
 @pytest.mark.parametrize("prior", [Normal(loc=0.5, scale=0.4), Flat()])
 @pytest.mark.parametrize("is_wrong", [False, True])
 def test_scales_and_coefficients_have_their_law(prior, is_wrong):

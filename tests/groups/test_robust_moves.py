@@ -52,6 +52,7 @@ LAWS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_wrong", [False, True])
 def test_moves_leave_the_prior_where_responses_follow(is_wrong, monkeypatch):
     rows = CollapsedRows(small())
@@ -84,6 +85,7 @@ def test_where_they_can_be_made():
     assert not robust_moves_of(CollapsedRows(other)).by_mixture
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "J", "share", "sd"), [(60, 6, 0.1, 10.0), (500, 10, 0.02, 1e4)])
 def test_gross_outliers_do_not_hold_chains_back(n, J, share, sd):
     rng = np.random.default_rng(7)

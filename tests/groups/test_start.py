@@ -41,6 +41,7 @@ def test_effects_are_at_most_as_wide_as_their_prior(slopes):
     assert (np.linalg.eigvalsh(own.omega @ wide - own.omega @ usual).real > 0.0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [17, *[pytest.param(seed, marks=pytest.mark.slow) for seed in (13, 14)]]
 )

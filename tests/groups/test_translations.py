@@ -135,7 +135,7 @@ def by_quadrature(translation, u, psi):
     return before + sum(np.log(np.trapezoid([at(x, c) for x in d], d)) for c in free)
 
 
-@pytest.mark.parametrize("slopes", [[[], []], [[0], [0]]])
+@pytest.mark.parametrize("slopes", [[[], []], pytest.param([[0], [0]], marks=pytest.mark.slow)])
 def test_scales_walk_in_the_law_with_all_shifts_integrated_out(slopes):
     """Against quadrature over δ of each component, one at a time."""
     problem = nested(Logistic, slopes=slopes)
@@ -185,6 +185,7 @@ def by_grid(problem):
     return mean, np.sqrt(square - mean**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler", [CrossedGibbs, pytest.param(CollapsedHMC, marks=pytest.mark.slow)]
 )
@@ -205,6 +206,7 @@ def test_nested_factors_have_their_law(sampler):
     assert (np.abs(draws.mean(axis=(0, 1)) - mean[-2:]) < error).all()
 
 
+@pytest.mark.slow
 def test_without_them_effects_are_slow_which_is_told(monkeypatch):
     problem = nested(intercept=Normal(scale=2.0), weight=np.full(160, 60.0), tau=0.5)
     monkeypatch.setattr("skbayes_sg.groups.linear_crossed.translations_of", lambda problem: [])
@@ -230,6 +232,7 @@ def test_effects_are_judged_like_parameters(rho, told):
     assert judged_effects([noise[..., :20]], request, 1)[1] == {}
 
 
+@pytest.mark.slow
 def test_schools_in_districts():
     """As users write it; the spread of a district is what its schools leave of it."""
     rng = np.random.default_rng(0)

@@ -157,6 +157,7 @@ def test_it_is_used_where_it_is_cheaper(monkeypatch):
     assert 4 not in [potential.order for potential in proposal.potentials(0.05, phi)]
 
 
+@pytest.mark.slow
 def test_scores_of_many_rows_are_to_fourth_order():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 3))

@@ -406,6 +406,7 @@ def test_gaussian_posterior_is_exact_for_any_seed():
         assert np.allclose(np.cov(theta.T, ddof=0) @ H, np.eye(4), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_wrong_warp_costs_efficiency_and_not_correctness():
     frame = posterior(Logistic(), n=40)
     right = fit_proposal(frame)
@@ -515,6 +516,7 @@ def test_by_name_weights_that_cannot_be_trusted_are_told(monkeypatch):
         model.fit(*binary(40, 2))
 
 
+@pytest.mark.slow
 def test_chains_in_lockstep_end_before_they_take_too_long():
     frame = posterior(Logistic(), n=30, d=12, prior=Normal(scale=30.0))
     proposal = fit_proposal(frame)
@@ -563,6 +565,7 @@ def test_a_chain_that_has_not_moved_is_noticed(stuck):
     assert lockstep._drawn(Motion(), 0.5, 10, 2).has_stuck == stuck
 
 
+@pytest.mark.slow
 def test_few_chains_go_on_where_trajectories_are_long_and_gradients_dear(monkeypatch):
     """As many draws in all, and those of the law."""
     frame = posterior(Logistic(), n=30, d=12, prior=Normal(scale=30.0))
@@ -596,6 +599,7 @@ def test_chains_may_take_longer_where_others_would_as_well():
     assert not budget.allows(101.0, 64.0)
 
 
+@pytest.mark.slow
 def test_the_price_of_chains_in_lockstep_is_told_when_it_is_about_known():
     frame, told = posterior(Logistic(), n=30, d=12, prior=Normal(scale=30.0)), []
     proposal = fit_proposal(frame)
@@ -636,6 +640,7 @@ def test_chains_that_thinning_cannot_save_are_not_thinned(monkeypatch, rhat, n_r
     assert len(runs) == n_runs
 
 
+@pytest.mark.slow
 def test_draws_are_thinned_as_far_as_the_budget_allows():
     frame = posterior(Logistic(), n=30, d=12, prior=Normal(scale=30.0))
     proposal, rng = fit_proposal(frame), np.random.default_rng(1)
@@ -679,7 +684,7 @@ def test_chains_begin_where_the_posterior_is():
     assert len(np.unique(start, axis=0)) == len(start) == 64
 
 
-@pytest.mark.parametrize("levels", [True, False])
+@pytest.mark.parametrize("levels", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_directions_of_many_columns_are_warped_if_these_are_levels(levels):
     rng = np.random.default_rng(0)
     n, d = 700, 350
@@ -778,6 +783,7 @@ def test_a_certificate_that_does_not_hold_is_not_believed():
     assert Certificate(0.1, 3000.0, np.ones(4000)).holds
 
 
+@pytest.mark.slow
 def test_draws_that_come_twice_count_once():
     """Effective sizes and Monte Carlo errors of the summary are those of the weights."""
     posterior = (
@@ -799,6 +805,7 @@ def test_the_verdict_looks_at_pareto_k():
     assert [finding.name for finding in bad.findings] == ["importance weights"]
 
 
+@pytest.mark.slow
 def test_the_seconds_of_each_part_are_told():
     X, y = binary(500, 3)
     parts = {"centre", "proposal", "weighing", "scores"}
@@ -834,6 +841,7 @@ def test_effective_draws_of_short_chains_count_what_reaches_beyond_one():
     assert 0.5 * exact < np.mean(sizes) < 1.1 * exact  # the smallest of four, so rather below
 
 
+@pytest.mark.slow
 def test_evidence_and_diagnostics_agree_on_effective_draws():
     rng = np.random.default_rng(1004)
     X, y = rng.normal(size=(4000, 4)), np.zeros(4000, dtype=int)
@@ -873,6 +881,7 @@ def zeros_beyond_walls(n=30, d=90):
     return X, rng.poisson(np.exp(rng.normal(size=n) - 1.5)), Normal(scale=5.0)
 
 
+@pytest.mark.slow
 def test_chains_between_walls_are_not_believed_before_they_arrive(monkeypatch):
     """All coordinates have an R-hat below 1.06, but chains still move outwards."""
     X, y, prior = zeros_beyond_walls()

@@ -85,6 +85,7 @@ def bimodal():
     return problem
 
 
+@pytest.mark.slow_for("0")
 @pytest.mark.parametrize("seed", range(4))
 def test_two_modes_against_quadrature(bimodal, seed):
     theta, found = bimodal.draw(seed)
@@ -149,6 +150,7 @@ def test_without_a_density_the_law_of_psi_is_seen(bimodal, monkeypatch):
     assert not (found.holds and bimodal.agrees(theta, found.ess))
 
 
+@pytest.mark.slow
 def test_the_law_of_psi_is_a_density():
     law = mixture._Law(np.array([0.5, -1.0]), np.array([[1.5, 0.0], [-0.4, 0.7]]))
     axis = np.linspace(-60.0, 60.0, 2401)
@@ -237,6 +239,7 @@ def test_a_flat_warp_is_inverted_to_far_away():
     assert np.isfinite(log_det).all()  # else other modes would have no share r of their own places
 
 
+@pytest.mark.slow
 def test_students_t_priors_have_the_tails_that_they_leave():
     """Separable data: the posterior of a coefficient falls like its prior, far beyond the mode."""
     x = np.linspace(0.2, 2.0, 20) * np.where(np.arange(20) % 2, 1.0, -1.0)

@@ -127,6 +127,7 @@ def examined(n_classes):
     return model, X, codes, posterior, survey
 
 
+@pytest.mark.slow_for("saga-posterior", "saga-exact", "saga-capped", "saga-poisson")
 @pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scheme", module.SCHEMES)
 @pytest.mark.parametrize("gradient", module.GRADIENTS)

@@ -126,6 +126,7 @@ def test_every_sampler_draws_from_the_gaussian(sampler):
     assert np.abs(flat.std(axis=0) / sd - 1.0).max() < 0.1 + 5.0 / np.sqrt(2 * size)
 
 
+@pytest.mark.slow_except("control_variate")
 @pytest.mark.parametrize("gradient", [g for g in GRADIENTS if g != "full"])
 @pytest.mark.parametrize("name", ["mixture"])
 def test_every_gradient_can_read_the_labels(name, gradient):
@@ -139,6 +140,7 @@ def test_every_gradient_can_read_the_labels(name, gradient):
         assert np.isfinite(sample_posterior(target, request).draws).all()
 
 
+@pytest.mark.slow
 def test_the_warped_posterior_by_quadrature():
     points = np.random.default_rng(0).normal(0.5, 2.0, (200, 1))
     target = targets.location_posterior(targets.WarpedLocation(sd=2.0), points, Normal(scale=1.0))

@@ -53,6 +53,7 @@ def test_log_predictive_density_is_greater_for_better_predictions_and_finite_for
     assert worst == pytest.approx(np.log(2.2250738585072014e-308))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scorer", [neg_crps_scorer, neg_coverage_error_scorer])
 def test_scorers_of_regressors_refuse_classifiers(scorer):
     X, y = load_wine(return_X_y=True)
@@ -186,6 +187,7 @@ def pipeline():
     return make_pipeline(StandardScaler(), classifier).fit(X, y), X, y
 
 
+@pytest.mark.slow
 def test_scorers_see_through_pipelines(pipeline):
     model, X, y = pipeline
     inner = model[:-1].transform(X)
@@ -198,6 +200,7 @@ def test_log_predictive_density_is_the_negated_log_loss(pipeline):
     assert ours == pytest.approx(theirs, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_grid_search_through_a_pipeline_by_two_scorers():
     X, y = load_wine(return_X_y=True)
@@ -217,6 +220,7 @@ def test_grid_search_through_a_pipeline_by_two_scorers():
     assert SCORERS[0](search, X, y) == SCORERS[0](search.best_estimator_, X, y)
 
 
+@pytest.mark.slow
 def test_examples():
     failed, ran = doctest.testmod(skbayes_sg.metrics.scores)
     assert failed == 0
@@ -248,6 +252,7 @@ def test_scores_of_a_regressor_by_hand(regression):
     assert np.isclose(neg_crps_scorer(pipe, X, y), -expected)
 
 
+@pytest.mark.slow
 def test_scores_in_a_search(regression):
     _, X, y = regression
     scores = {

@@ -90,6 +90,7 @@ def test_p_values_of_right_models_are_uniform(estimator, response, n_fits):
         assert (p < 0.1).mean() < 0.1 + 4.0 * np.sqrt(0.09 / n_fits), name
 
 
+@pytest.mark.slow
 def test_p_values_of_the_rows_of_the_fit_are_not_smaller():
     p = []
     for seed in range(40):
@@ -103,6 +104,7 @@ def test_p_values_of_the_rows_of_the_fit_are_not_smaller():
 # -- wrong models ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_except("2")
 @pytest.mark.parametrize("seed", range(3))
 def test_overdispersed_counts_tell_the_two_regressions_apart(seed):
     wrong = checked(BayesianPoissonRegressor, clustered, seed, n=600, n_draws=500)
@@ -141,6 +143,7 @@ def test_a_wrong_classifier_is_found():
     assert {"calibration", "log loss"} <= set(wrong.surprising())
 
 
+@pytest.mark.slow
 def test_heavy_tails_are_no_surprise_to_a_robust_regression():
     check = checked(BayesianRobustRegression, heavy, 0, n=400)
     assert list(check.observed) == ["dispersion", "skewness", "tails"]
@@ -183,6 +186,7 @@ def test_p_values_by_hand():
     assert check.to_frame().loc["b"].tolist() == [1.0, 1.0, 1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_labels_of_classes_are_replicated_by_their_probabilities():
     X, y = rows_of(several, 0, 90)
     names = np.array(["x", "y", "z"])[y]
@@ -242,6 +246,7 @@ def test_what_cannot_be_checked():
         posterior_predictive_check(LinearRegression().fit(X, y), X, y)
 
 
+@pytest.mark.slow
 def test_probabilities_that_fit_too_well_are_not_surprising():
     """The rows of the fit are used twice, so that the distance of calibration is small there."""
     made = np.arange(500.0)

@@ -213,6 +213,7 @@ def test_pipelines_and_searches_are_opened():
     assert loo(search, X, y).elpd == loo(search.best_estimator_, X, y).elpd
 
 
+@pytest.mark.slow
 def test_the_matrix_of_rows_and_draws_never_exists():
     n = 6000
     X, eta, _ = rows(n)
@@ -261,6 +262,7 @@ def test_exact_leave_one_out_of_a_conjugate_model():
     assert np.abs((with_the_row - exact) / se).max() > 10.0
 
 
+@pytest.mark.slow
 def test_refits_without_each_row_of_a_logistic_table():
     X, eta, rng = rows(25)
     y = labels(eta, rng)
@@ -321,6 +323,7 @@ def test_small_weights_and_classes_are_powers_of_what_is_left_out():
     assert found.elpd == pytest.approx(weight @ found.elpd_i)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_weights_of_draws_count():
     X, eta, rng = rows(60)
@@ -473,6 +476,7 @@ def test_rows_of_a_fit_are_known_by_their_columns_and_responses():
             loo(model, *others[:2], exposure=others[2])
 
 
+@pytest.mark.slow
 def test_a_comparison_names_the_model_that_it_warns_of():
     X, y = outlier()
     line = BayesianLinearRegression(random_state=0).fit(X, y)

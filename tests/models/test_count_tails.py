@@ -41,6 +41,7 @@ def table(n_levels, rng):
     return np.column_stack([x, g]), rng.poisson(np.exp(1.0 + 0.3 * x + u[g]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slopes", [None, {1: [0]}])
 def test_few_levels_are_told_and_many_are_not(slopes):
     new = np.array([[0.0, -1.0], [2.0, -1.0]])

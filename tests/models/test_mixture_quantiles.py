@@ -174,6 +174,7 @@ def test_single_counts_are_exact():
     assert np.abs(found - exact)[-1].max() <= 0.002 * np.sqrt(means[-1])
 
 
+@pytest.mark.slow_except("0.0001-1.0")
 @pytest.mark.parametrize(
     "mean", [0.3, *[pytest.param(m, marks=pytest.mark.slow) for m in (50.0, 1e4)]]
 )
@@ -187,6 +188,7 @@ def test_stated_error_for_overdispersed_counts(mean, wide, alpha, spread):
     check_stated_error(NegativeBinomial(), eta, (alpha * np.exp(spread * rng.normal(size=1000)),))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mean", [0.5, *[pytest.param(m, marks=pytest.mark.slow) for m in (0.01, 20.0, 500.0)]]
 )
@@ -197,6 +199,7 @@ def test_stated_error_where_few_events_leave_much_open(mean):
     check_stated_error(Poisson(), eta, ())
 
 
+@pytest.mark.slow
 def test_dispersions_that_depend_on_the_mean():
     z = np.random.default_rng(10).normal(size=(2, 2000))
     eta, alpha = np.log(40.0) + 0.1 * z.sum(axis=0, keepdims=True), 0.5 * np.exp(0.3 * z[0])

@@ -184,6 +184,7 @@ def row_kernels(scene, theta):
     return facts[:, 2 : 2 + K], facts[:, 2 + K : 2 + 2 * K], scene.target.weights_at(theta)
 
 
+@pytest.mark.slow_for("negative_binomial")
 @models
 def test_row_kernels_against_formulas(model):
     scene = make_scene(model, n_rows=600)

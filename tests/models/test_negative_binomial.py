@@ -128,6 +128,7 @@ PRIORS = {
 }
 
 
+@pytest.mark.slow_for("half_cauchy", "half_normal")
 @pytest.mark.filterwarnings("ignore:X has")
 @pytest.mark.parametrize("kind", ["poisson", "overdispersed", "mostly zero", "few events"])
 @pytest.mark.parametrize("name", PRIORS)
@@ -163,6 +164,7 @@ def moments_by_quadrature(y, exposure, grid=COARSE):
     return means, [np.sqrt((p * (x - m) ** 2).sum()) for x, m in zip((b, s), means, strict=True)]
 
 
+@pytest.mark.slow_except("hmc-poisson")
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.SamplerConvergenceWarning")
 @pytest.mark.parametrize("kind", ["poisson", "overdispersed", "few events"])
 @pytest.mark.parametrize("sampler", ["auto", "hmc"])
@@ -185,7 +187,7 @@ def assert_moments(model, means, sds):
         assert abs(found.var() / sd**2 - 1.0) < 5.0 * np.sqrt(kurtosis / ess)
 
 
-@pytest.mark.parametrize("n_draws", [20, 1000])
+@pytest.mark.parametrize("n_draws", [20, pytest.param(1000, marks=pytest.mark.slow)])
 def test_few_of_many_counts_are_exact_in_the_weights(n_draws):
     """They all bend away together as α falls, which one function of log α makes up for."""
     rng = np.random.default_rng(0)
@@ -200,6 +202,7 @@ def test_few_of_many_counts_are_exact_in_the_weights(n_draws):
     assert_moments(model, *moments_by_quadrature(y, exposure, grid))
 
 
+@pytest.mark.slow
 def test_a_flat_prior_of_the_dispersion_needs_positive_counts():
     y = np.zeros(50)
     y[:2] = 1.0
@@ -215,6 +218,7 @@ def test_a_flat_prior_of_the_dispersion_needs_positive_counts():
     assert np.isfinite(default.fit(X, y).posterior_.flat).all()
 
 
+@pytest.mark.slow_except("2")
 @pytest.mark.parametrize("seed", range(3))
 def test_counts_without_overdispersion(seed):
     """The fit says so, and its draws pass the examination although α may be zero."""
@@ -227,6 +231,7 @@ def test_counts_without_overdispersion(seed):
     assert np.abs(model.coef_ - [1.0, 0.0]).max() < 5.0 * model.coef_std_.max()
 
 
+@pytest.mark.slow
 def test_priors_of_the_dispersion_have_no_unit():
     y = counts("overdispersed", 0)
     X = np.zeros((len(y), 1))

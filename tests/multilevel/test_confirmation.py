@@ -65,6 +65,7 @@ def planted(monkeypatch, **changes):
     return list(estimates(Normal(scale=5.0), X, y, 0.3, [0]))
 
 
+@pytest.mark.slow
 def test_times_follow_the_width(monkeypatch):
     asked, original = [], method.Hierarchy
 
@@ -85,12 +86,14 @@ def test_an_estimate_must_be_the_mean_of_the_draws(monkeypatch):
         planted(monkeypatch, theta=np.random.default_rng(0).normal(15.0, 3.0, (1000, 1)))
 
 
+@pytest.mark.slow
 def test_tails_that_no_path_forgets_are_refused():
     X, y = separated()
     with pytest.raises(CouplingError, match=r"far from Gaussian: .* posterior_\.expectation"):
         list(estimates(StudentT(df=4), X, y, 0.4, [0]))
 
 
+@pytest.mark.slow
 def test_two_modes_are_refused():
     rng = np.random.default_rng(3)
     x = rng.normal(size=40)
@@ -127,6 +130,7 @@ def test_a_nearly_gaussian_posterior_needs_no_draws(monkeypatch):
     list(estimates(Normal(), X, y, 0.01, [0]))
 
 
+@pytest.mark.slow
 def test_chains_may_confirm_where_independent_draws_do_not_suffice():
     """Few rows of many columns, which separate the classes."""
     X = np.random.default_rng(0).normal(size=(40, 60))
@@ -136,6 +140,7 @@ def test_chains_may_confirm_where_independent_draws_do_not_suffice():
     assert np.isfinite(found.value)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_confirmed_is_said(monkeypatch):
     def unreliable(modes, proposals, n, rng, budget_of):
         assert budget_of(proposals[0]).most == confirmation.GRADIENTS

@@ -157,6 +157,7 @@ def check_claims(model, name, g, n):
     assert rms < limits(n)[1] * np.sqrt((claimed**2).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["gaussian", pytest.param("logistic", marks=pytest.mark.slow)])
 def test_error_of_few_repetitions(model):
     check_claims(model, "default", square, 16)
@@ -195,6 +196,7 @@ def test_chances_of_levels_are_those_of_the_geometric_law():
     np.testing.assert_allclose(chance(level), stats.geom(1.0 - RATIO).pmf(level), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_randomised_truncation_has_no_bias():
     target = levels.target_of(Logistic(), n_rows=16)
     truth = levels.posterior_mean(target, np.square)
@@ -207,6 +209,7 @@ def test_randomised_truncation_has_no_bias():
     assert "no bias" in repr(found)
 
 
+@pytest.mark.slow
 def test_randomised_truncation_says_where_its_pilot_was_wrong(monkeypatch):
     own = giles.optimal_numbers
     monkeypatch.setattr(
@@ -242,6 +245,7 @@ def test_rows_touched_beside_mala():
     assert needed > 10.0 * found.cost
 
 
+@pytest.mark.slow
 def test_paths_that_do_not_meet(monkeypatch):
     rng = np.random.default_rng(0)
     points = rng.normal(rng.choice([-1.0, 1.0], (20, 1)), 1.0)
@@ -255,6 +259,7 @@ def test_paths_that_do_not_meet(monkeypatch):
         made.expect(target, lambda theta: theta, atol=0.05)
 
 
+@pytest.mark.slow
 def test_paths_that_meet_are_not_accused():
     target = levels.target_of(Logistic(), n_rows=100, n_features=2)
     for seed in range(10):
@@ -300,6 +305,7 @@ def _target(model):
     return Target(X, y.astype(float), np.ones(N), Logistic(), prior)
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_those_of_the_fit_are_told():
     model = BayesianLogisticRegression(random_state=0).fit(X, y)
     with warnings.catch_warnings():
@@ -337,6 +343,7 @@ def test_estimates_agree_with_draws():
     np.testing.assert_allclose(found.value[-3:], model.predict_proba(new)[:, 1], atol=0.05)
 
 
+@pytest.mark.slow
 def test_linear_regression_with_unknown_noise():
     model = BayesianLinearRegression(n_draws=8000, random_state=0).fit(X, Y)
     for name in ("noise_std", "intercept"):
@@ -355,6 +362,11 @@ def test_known_noise_and_rows_with_weights():
     assert (np.abs(found.value - mean[:3]) < 4.5 * found.error).all()
 
 
+@pytest.mark.slow_for(
+    "BayesianLinearRegression-{}",
+    "BayesianRobustRegression-{}",
+    "BayesianNegativeBinomialRegressor-{}",
+)
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -421,6 +433,7 @@ def test_steps_are_halved_for_paths_that_explode_later(monkeypatch):
     assert found.cost == calls[1] + found.samples @ costs > 2 * calls[0]  # all attempts count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "gradient", [pytest.param("taylor", marks=pytest.mark.slow), "control_variate"]
 )
@@ -469,7 +482,7 @@ class Recorder:
         return self.stop
 
 
-@pytest.mark.parametrize("stop", [False, True])
+@pytest.mark.parametrize("stop", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_callbacks_see_the_progress(stop):
     pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
     model, recorder = quick().fit(X, y), Recorder(stop)

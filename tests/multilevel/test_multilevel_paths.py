@@ -212,10 +212,12 @@ def gaussian():
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_levels_add_up_to_the_finest(gaussian):
     assert standardised_gaps(levels.paths_of(**gaussian), 2000).max() < 4.5
 
 
+@pytest.mark.slow
 def test_that_sum_sees_a_coarse_path_that_begins_too_early(gaussian, monkeypatch):
     own = levels.Hierarchy.route
 

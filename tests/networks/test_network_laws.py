@@ -323,6 +323,7 @@ def spreads_with_batches(friction, delta, n=40, N=2000, n_draws=6000, thin=40):
     return np.sqrt((along**2).mean(axis=0) * values)
 
 
+@pytest.mark.slow
 def test_friction_takes_the_noise_out_of_stiff_and_soft_directions():
     """With I = 0.5 in the mean, where gradients of rows have 4 times as much in one direction."""
     found = spreads_with_batches(0.5 * CYCLE * 0.02, 0.02)
@@ -394,6 +395,7 @@ class Prior:
     groups = make_groups(network)
 
 
+@pytest.mark.slow
 def test_alternating_draws_of_weights_and_scales_leave_the_prior():
     """λ is half-Cauchy and τ² InvGamma(2, 2), both truncated: quantiles of a long chain."""
     rng, scales, kept = np.random.default_rng(0), np.ones(4), []
@@ -467,12 +469,14 @@ def test_one_unit_is_sampled_as_quadrature_has_it():
     assert ratio < 0.05
 
 
+@pytest.mark.slow
 def test_noise_of_batches_is_taken_out():
     off, ratio = errors(*one_unit(), corrected(5, h=0.02**2, n_warmup=1000, thin=60), 1000)
     assert off < 0.1
     assert ratio < 0.06
 
 
+@pytest.mark.slow
 def test_noise_that_is_not_taken_out_is_seen():
     sampler = MinibatchSampler(BAOAB(), 5, h=0.04**2, n_warmup=1000, thin=30)
     assert errors(*one_unit(), sampler, 500)[1] > 0.12

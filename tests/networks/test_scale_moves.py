@@ -99,10 +99,12 @@ def error_of_the_law(logs, density):
     return np.abs((logs[:, None] <= deciles).mean(axis=0) - levels).max()
 
 
+@pytest.mark.slow
 def test_moved_scales_have_their_law_given_the_data():
     assert error_of_the_law(*moved_scales()) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", ["no prior of the scales", "weights stay"])
 def test_moves_with_a_bug_have_another_law(bug, monkeypatch):
     def flat(groups, logs):
@@ -165,6 +167,7 @@ def test_exact_draws_have_no_shift_of_their_scales():
     assert found["scale_shift_mcse"] < 0.1
 
 
+@pytest.mark.slow
 def test_chains_that_agree_about_scales_that_are_too_large_are_seen():
     problem, rng = problem_of((2, 1)), np.random.default_rng(4)
     draw = linear_laws(problem)[1]
@@ -173,6 +176,7 @@ def test_chains_that_agree_about_scales_that_are_too_large_are_seen():
     assert found["scale_shift"] > 0.3 + SIGMAS * found["scale_shift_mcse"]
 
 
+@pytest.mark.slow
 def test_few_draws_tell_nothing_about_shifts():
     problem, rng = problem_of((2, 1)), np.random.default_rng(5)
     few = drawn(np.zeros((4, 39)), problem, linear_laws(problem)[1], rng)
@@ -196,6 +200,7 @@ def shrinkings(n_adapting):
     return math.log(deltas[1] / deltas[0]) / math.log(SHRINK)
 
 
+@pytest.mark.slow
 def test_the_step_follows_the_state_only_at_first(monkeypatch):
     n = shrinkings(guard.ADAPTING_STEPS)
     assert n == pytest.approx(round(n), abs=1e-9)

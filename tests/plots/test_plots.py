@@ -63,6 +63,7 @@ class Fitted:
         self.posterior_ = posterior
 
 
+@pytest.mark.slow_for("PairDisplay", "TraceDisplay", "GradientNoiseDisplay")
 @pytest.mark.parametrize("display", ALL)
 def test_of_an_estimator_and_a_posterior_and_drawn_again(display, posterior):
     one = display.from_estimator(Fitted(posterior), names=["b", "intercept"])
@@ -294,6 +295,7 @@ def test_pairs_leave_the_upper_half_and_the_counts_out(posterior):
     assert made.axes_[2, 0].get_xlim() == made.axes_[0, 0].get_xlim()
 
 
+@pytest.mark.slow
 def test_effects_of_a_column_from_the_smallest_to_the_largest():
     rng = np.random.default_rng(0)
     codes = np.repeat(np.arange(60), 4)
@@ -314,7 +316,15 @@ def test_effects_of_a_column_from_the_smallest_to_the_largest():
         EffectsDisplay.from_estimator(BayesianLinearRegression(**options).fit(X[["customer"]], y))
 
 
-@pytest.mark.parametrize("kind", [IntervalDisplay, CoefficientDisplay, PairDisplay, TraceDisplay])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(IntervalDisplay, marks=pytest.mark.slow),
+        CoefficientDisplay,
+        pytest.param(PairDisplay, marks=pytest.mark.slow),
+        pytest.param(TraceDisplay, marks=pytest.mark.slow),
+    ],
+)
 def test_long_names_of_many_levels_fit_and_leave_room_for_the_axis(kind):
     names = [f"branch_branch office number {k} in the northern district" for k in range(200)]
     draws = np.random.default_rng(0).normal(size=(2, 20, 200))

@@ -45,6 +45,7 @@ def test_centring_changes_no_probability(fit_intercept):
     assert np.abs(at_coef - at_sampled).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_the_prior_of_the_shift_is_in_the_sampled_draws():
     # under iid normal priors the shift is independent of the data, N(0, scale² / K)
     X, y = multinomial()
@@ -66,7 +67,10 @@ def test_what_is_named_agrees_everywhere():
     assert np.allclose(summary["sd"], posterior.flat.std(axis=(0, 1)))
 
 
-@pytest.mark.parametrize(("load", "before", "after"), [(load_iris, 5, 9), (load_wine, 3, 16)])
+@pytest.mark.parametrize(
+    ("load", "before", "after"),
+    [(load_iris, 5, 9), pytest.param(load_wine, 3, 16, marks=pytest.mark.slow)],
+)
 def test_intervals_are_those_of_what_the_data_tell(load, before, after):
     X, y = load(return_X_y=True)
     posterior = (
@@ -79,7 +83,7 @@ def test_intervals_are_those_of_what_the_data_tell(load, before, after):
     assert posterior.check()
 
 
-@pytest.mark.parametrize("keep", [3, "moments"])
+@pytest.mark.parametrize("keep", [pytest.param(3, marks=pytest.mark.slow), "moments"])
 def test_moments_of_draws_that_are_not_kept(keep):
     options = {"random_state": 0, "n_draws": 200, "n_chains": 2}
     every = BayesianLogisticRegression(**options).fit(*multinomial())
@@ -115,7 +119,7 @@ def test_coordinates_with_a_density(intercept):
     assert labels[:2] == ["coef[x - z, a]", "coef[x - z, b]"]
 
 
-@pytest.mark.parametrize("prior", [Normal(), Laplace()])
+@pytest.mark.parametrize("prior", [Normal(), pytest.param(Laplace(), marks=pytest.mark.slow)])
 def test_scores_are_those_of_the_sampled_draws(prior):
     X, y = multinomial()
     model = BayesianLogisticRegression(prior=prior, sampler="hmc", random_state=0).fit(X, y)
@@ -139,6 +143,7 @@ def test_scores_are_those_of_the_sampled_draws(prior):
         assert abs(slope - exact.scores[0, 7, k * X.shape[1] + j]) < 1e-4 * max(1.0, abs(slope))
 
 
+@pytest.mark.slow
 def test_the_judgement_sees_a_wrong_spread_of_contrasts():
     # the differences are 30 % too wide: hidden in β under the shift, which is fine
     model = BayesianLogisticRegression(sampler="hmc", random_state=0).fit(*multinomial(400))
@@ -152,6 +157,7 @@ def test_the_judgement_sees_a_wrong_spread_of_contrasts():
     assert "spread" in [finding.name for finding in wide.check().findings]
 
 
+@pytest.mark.slow
 def test_control_variates_know_of_the_shift():
     model = BayesianLogisticRegression(sampler="hmc", random_state=0).fit(*multinomial())
     better = model.posterior_.mean("coef", control_variate="quadratic")

@@ -127,6 +127,7 @@ def test_kept_draws_are_among_all_and_moments_of_all(name, monkeypatch):
     assert np.array_equal(none.coef_, some.coef_)
 
 
+@pytest.mark.slow
 def test_a_positive_parameter_is_averaged_as_it_is():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 2))

@@ -119,6 +119,7 @@ def test_summary_as_text(posterior):
     assert lines[2].split()[1] == f"{posterior.mean()[0]:.3g}"
 
 
+@pytest.mark.slow
 def test_summary_of_many_parameters_is_cut_in_the_middle():
     flat = np.random.default_rng(0).normal(size=(2, 20, 100))
     many = Posterior(flat, {"coef": (1, 100)}, [f"x{j}" for j in range(100)])

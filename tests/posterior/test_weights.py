@@ -416,7 +416,7 @@ def test_far_predictors_keep_their_weighted_logarithms(weights):
     np.testing.assert_allclose(weighting.log_mean_exp(x - 5000.0, weights, 1), expected - 5000.0)
 
 
-@pytest.mark.parametrize("n_draws", [40, 41])
+@pytest.mark.parametrize("n_draws", [40, pytest.param(41, marks=pytest.mark.slow)])
 def test_thinning_again_keeps_the_weights_of_what_is_kept(n_draws):
     # Small steps, so that draws are dependent and chains are thinned further on the way.
     X, y = binary(1500, 3)
@@ -433,6 +433,7 @@ def test_thinning_again_keeps_the_weights_of_what_is_kept(n_draws):
     np.testing.assert_allclose(model.posterior_.weights, sums / sums.mean(), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_phases_that_end_in_the_warm_up_leave_the_draws_alike():
     X, y = binary(1500, 3)
     two = quick(**FALLING | {"step_size": TwoPhase(0.1, 0.1, 50)}).fit(X, y)
@@ -452,6 +453,7 @@ def test_exact_samplers_have_no_weights(sampler):
     assert model.posterior_.weights is None
 
 
+@pytest.mark.slow
 def test_estimators_on_the_way_are_weighted():
     pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
     seen = []

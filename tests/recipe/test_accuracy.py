@@ -65,6 +65,7 @@ def errors(model):
     return np.abs(shift / of_mean).max(), np.abs(spread / (BIAS + of_sd)).max()
 
 
+@pytest.mark.slow_for("minibatch")
 @pytest.mark.parametrize("pieces", PIECES, ids=lambda p: " ".join(map(str, p.values())))
 def test_means_and_standard_deviations(pieces):
     X, y = rows()
@@ -82,7 +83,11 @@ def test_an_anchor_of_some_rows():  # for which steps are tiny
     assert max(errors(model)) < 1.0
 
 
-@pytest.mark.parametrize("pieces", [{"gradient": "taylor"}, {"gradient": "saga"}], ids=str)
+@pytest.mark.parametrize(
+    "pieces",
+    [{"gradient": "taylor"}, pytest.param({"gradient": "saga"}, marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_wrong_sums_of_rows_are_seen(pieces):
     # A sum that is half too large makes the posterior narrow; one that favours events moves it.
     X, y = rows()

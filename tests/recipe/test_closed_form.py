@@ -99,6 +99,7 @@ def test_coefficients_given_the_noise(prior, sigma):
     assert abs(change[0] - change[1] - expected) < 1e-10 * max(1.0, abs(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -289,7 +290,7 @@ def test_mode_is_near_the_mode():
     [
         ({"DENSE_LIMIT": 3}, True),
         ({"DENSE_LIMIT": 3, "LARGEST": 7}, True),
-        ({"DENSE_LIMIT": 3, "LARGEST": 6}, False),
+        pytest.param({"DENSE_LIMIT": 3, "LARGEST": 6}, False, marks=pytest.mark.slow),
         ({"DENSE_LIMIT": 3, "MOST_SECONDS": 0.0}, False),
         ({"LARGEST": 0, "MOST_SECONDS": 0.0}, True),
     ],

@@ -97,6 +97,7 @@ def test_what_the_search_has_left_is_told(modes, field, said, remedy):
 # -- fits -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["hmc", "baoab"])
 def test_samplers_asked_for_by_name(sampler):
     X, y = pair(noise=0.02)
@@ -108,6 +109,7 @@ def test_samplers_asked_for_by_name(sampler):
     assert model.diagnostics_["n_modes"] == 2.0
 
 
+@pytest.mark.slow
 def test_the_default_weighs_modes():
     X, y = pair(noise=0.02)
     model = BayesianLogisticRegression(prior=CAUCHY, fit_intercept=False, random_state=0)
@@ -121,7 +123,10 @@ def test_the_default_weighs_modes():
     assert "2 found" in model.posterior_.check().passed["modes"]
 
 
-@pytest.mark.parametrize("estimator", [BayesianRobustRegression, BayesianLinearRegression])
+@pytest.mark.parametrize(
+    "estimator",
+    [pytest.param(BayesianRobustRegression, marks=pytest.mark.slow), BayesianLinearRegression],
+)
 def test_where_one_mode_is_found_draws_are_as_they_were(estimator, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))

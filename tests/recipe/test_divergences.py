@@ -79,6 +79,7 @@ def test_steps_are_halved_as_long_as_trajectories_diverge(monkeypatch):
         assert np.isclose(setup.first_step, (wanted or [1.0])[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, *(pytest.param(s, marks=pytest.mark.slow) for s in (4, 5))])
 def test_thin_ends_of_a_ridge_are_sampled(seed):
     y = rows_of(seed)
@@ -97,6 +98,7 @@ def test_thin_ends_of_a_ridge_are_sampled(seed):
     assert model.posterior_.check().trustworthy
 
 
+@pytest.mark.slow
 def test_divergences_are_judged_where_steps_are_not_halved(monkeypatch):
     monkeypatch.setattr(divergences, "HALVINGS", 0)
     y = rows_of(4)
@@ -109,6 +111,7 @@ def test_divergences_are_judged_where_steps_are_not_halved(monkeypatch):
     assert "divergences" in [finding.name for finding in verdict.findings if not finding.is_note]
 
 
+@pytest.mark.slow
 def test_steps_that_are_given_stay():
     model = CustomDensity(curved, PRIORS, step_size=0.01, sampler="hmc", random_state=4)
     with warnings.catch_warnings():

@@ -223,6 +223,7 @@ def test_least_of_four_sizes():
     )
 
 
+@pytest.mark.slow
 def test_the_worst_of_many_parameters_is_among_those_looked_at():
     draws = np.random.default_rng(2).standard_normal((4, 200, 150))
     for k in range(1, 200):  # one that mixes slowly in its squares alone

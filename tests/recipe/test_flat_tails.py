@@ -41,6 +41,7 @@ def fitted(law, **parameters):
     return model.fit(*table())
 
 
+@pytest.mark.slow
 def test_plateaus_are_left_to_chains_and_bowls_are_not(monkeypatch):
     seen = []
 

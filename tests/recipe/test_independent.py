@@ -135,6 +135,7 @@ def slope_by_quadrature(x, y, scale):
     return slope, np.cumsum(p) / p.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_draws_reach_into_exponential_tails(seed):
     x, y = np.array([-2.0, -1.5, -1.0, -0.5, 0.1, 0.2, 0.4]), np.array([1] * 5 + [0] * 2)
@@ -148,6 +149,7 @@ def test_draws_reach_into_exponential_tails(seed):
         assert abs(found - p) < error * np.sqrt(p * (1.0 - p)), (p, found)
 
 
+@pytest.mark.slow
 def test_an_unlucky_k_does_not_cut_the_tail_of_rare_events():
     """With this seed k of the first draws was 0.34, and none was below the 1 % quantile."""
     rng = np.random.default_rng(1)
@@ -219,6 +221,7 @@ def test_tails_that_no_proposal_reaches_are_left_to_chains(monkeypatch, k, predi
     assert model.fit(*binary(300)).sampler_ == sampler
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"n_chains": 1, "n_draws": 30}, {"n_draws": 20}])
 def test_few_independent_draws_are_no_chains_that_disagree(options):
     model = BayesianLogisticRegression(sampler="importance", **options)
@@ -235,7 +238,8 @@ def replaced(posterior):
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "sampler"), [(12, 6, "scale_mixture_gibbs"), (200, 2, "importance")]
+    ("n", "d", "sampler"),
+    [pytest.param(12, 6, "scale_mixture_gibbs", marks=pytest.mark.slow), (200, 2, "importance")],
 )
 def test_few_rows_under_heavy_tails_are_left_to_gibbs_sampling(n, d, sampler):
     """Rows count as they were given: those that linear regression makes of them are always few."""
@@ -268,6 +272,7 @@ def test_a_contradiction_is_obeyed_where_chains_are_cheap(monkeypatch, named, se
     assert model.fit(*binary(300)).sampler_ == sampler
 
 
+@pytest.mark.slow
 def test_draws_that_scores_contradict_give_way_to_chains(monkeypatch):
     X, y, scale = between_walls()
     monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: 0.5)

@@ -129,6 +129,7 @@ def test_coupled_chains_are_in_the_price_of_steps(monkeypatch):
     assert asked == [3 * (50 + 20 * 100) + 3 * stochastic.COUPLED_DRAWS * 7]
 
 
+@pytest.mark.slow
 def test_the_price_of_steps_is_told_or_refused(monkeypatch):
     monkeypatch.setattr(stochastic, "seconds_of_steps", lambda *arguments: 600.0)
     model = BayesianLogisticRegression(sampler="baoab", n_draws=20, n_chains=2, random_state=0)

@@ -37,6 +37,7 @@ def distance(model, reference):
     return np.abs((a.mean() - b.mean()) / b.std()).max()
 
 
+@pytest.mark.slow
 def test_taylor_gradient_keeps_its_hessian_beyond_the_dense_limit(data, exact, monkeypatch):
     monkeypatch.setattr(preconditioning, "DENSE_LIMIT", 3)
     options = {"gradient": "taylor", "batch_size": 20, "random_state": 0}
@@ -55,7 +56,10 @@ def test_exact_samplers_take_the_first_step_of_a_schedule(data, sampler):
     np.testing.assert_array_equal(falling.posterior_.flat, fixed.posterior_.flat)
 
 
-@pytest.mark.parametrize(("subsampling", "sorted_"), [("blocks", False), ("uniform", True)])
+@pytest.mark.parametrize(
+    ("subsampling", "sorted_"),
+    [pytest.param("blocks", False, marks=pytest.mark.slow), ("uniform", True)],
+)
 def test_blocks_are_of_shuffled_rows(data, monkeypatch, subsampling, sorted_):
     seen, run = [], auto.run_stochastic
     monkeypatch.setattr(auto, "run_stochastic", lambda *args: seen.append(args[0]) or run(*args))
@@ -68,6 +72,7 @@ def test_blocks_are_of_shuffled_rows(data, monkeypatch, subsampling, sorted_):
     assert (abs(np.corrcoef(column[1:], column[:-1])[0, 1]) > 0.3) == sorted_
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning")
 def test_blocks_of_sorted_rows_are_as_noisy_as_uniform_rows(data, exact):
     X, y = data
@@ -86,6 +91,7 @@ ASKED = [{"gradient": name} for name in GRADIENTS if name != "full"]
 ASKED += [{"subsampling": name} for name in SUBSAMPLING] + [{"batch_size": 30}]
 
 
+@pytest.mark.slow_for("minibatch")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: next(iter(asked.values())))
 def test_what_is_asked_for_is_used_with_few_rows(data, asked):

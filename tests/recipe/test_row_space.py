@@ -107,6 +107,7 @@ def test_it_is_used_where_it_pays_and_is_exact():
     assert not is_wide(unequal, request)
 
 
+@pytest.mark.slow
 def test_matrices_and_arrays_of_scipy_give_the_same_draws():
     """Text is a `csr_matrix`, for which X * v is a product of matrices."""
     rng = np.random.default_rng(0)
@@ -145,6 +146,7 @@ def test_a_fit_has_the_posterior_of_a_single_direction():
     assert abs(unseen.std() / (1.5 * np.linalg.norm(other)) - 1.0) < 5.0 / np.sqrt(2.0 * len(along))
 
 
+@pytest.mark.slow
 def test_chains_are_judged_by_the_parameters_that_are_reported():
     """Whose sizes are those that `check` finds, and not those of coordinates of the span."""
     X, y = binary(40, 320)
@@ -181,7 +183,7 @@ def test_evidence_of_coefficients_is_the_worst_in_the_span_and_others_have_their
     assert found[960:].tolist() == [70.0, 80.0, 90.0]
 
 
-@pytest.mark.parametrize("sampler", ["auto", "exact"])
+@pytest.mark.parametrize("sampler", [pytest.param("auto", marks=pytest.mark.slow), "exact"])
 def test_linear_regression_has_its_closed_form_in_the_span(sampler):
     """More columns than the closed form allows: means and sds by the textbook, noise known."""
     rng = np.random.default_rng(5)
@@ -199,6 +201,7 @@ def test_linear_regression_has_its_closed_form_in_the_span(sampler):
     assert abs(ratio - 1.0).max() < 5.0 * np.sqrt(2.0 / len(draws))
 
 
+@pytest.mark.slow
 def test_the_noise_is_that_of_the_closed_form_with_all_columns():
     """310 columns have both: in the span, and with a request that the span is not used for."""
     rng = np.random.default_rng(6)

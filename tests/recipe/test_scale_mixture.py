@@ -84,6 +84,7 @@ def test_coefficients_given_variances_and_noise():
     assert abs(covariance - expected) < 4.5 / np.sqrt(40_000)
 
 
+@pytest.mark.slow_for("student_t")
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("b", [0.05, -2.0])
 def test_variances_given_coefficients(name, b):
@@ -283,6 +284,7 @@ def test_where_there_are_few_rows():
     assert not suits_gibbs(problem((Normal(), 5), one, model=Robust(), extras=2))  # has weights
 
 
+@pytest.mark.slow
 def test_rows_without_noise_are_left_to_other_samplers():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(20, 10))
@@ -293,6 +295,7 @@ def test_rows_without_noise_are_left_to_other_samplers():
     assert model.sampler_ != "scale_mixture_gibbs"
 
 
+@pytest.mark.slow
 def test_earlier_rows_are_not_forgotten():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(40, 6)), rng.normal(size=40)

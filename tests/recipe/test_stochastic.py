@@ -176,6 +176,7 @@ def test_chains_that_forget_slowly_are_told(monkeypatch, h, slow):
     assert [w.category for w in caught] == [StepSizeWarning] * slow
 
 
+@pytest.mark.slow
 def test_share_of_the_noise(monkeypatch):
     # √h/2 times the covariance of a minibatch, along each parameter, over its variance.
     monkeypatch.setattr(stochastic, "NOISE_PROBES", 8000)

@@ -59,7 +59,9 @@ def noise_of_one_row(scene, frame, places, p):
 # -- gradients that remember, and adaptive rows ----------------------------------------------------
 
 
-@pytest.mark.parametrize("gradient", [SAGA(), SVRG()], ids=str)
+@pytest.mark.parametrize(
+    "gradient", [SAGA(), pytest.param(SVRG(), marks=pytest.mark.slow)], ids=str
+)
 def test_noise_of_a_memory_is_that_of_an_independent_position(gradient):
     # In a Gaussian posterior, with references that have forgotten θ: over all pairs of draws.
     scene = make_scene("gaussian", n_rows=N)

@@ -94,6 +94,7 @@ def test_chains_follow_a_naive_statement():
     assert chains[0].record[metropolis.OUTSIDE] > 50
 
 
+@pytest.mark.slow
 def test_walls_are_told_from_smooth_functions_that_overflow():
     for f, rows, is_wall in [(wedge, SIDES, True), (steep, 300.0 * SIDES[:1], False)]:
         frame = frame_of(f, rows)
@@ -160,6 +161,7 @@ def an_order(rng):
     return in_order, y, priors, start, on_a_grid(log_p, axes)
 
 
+@pytest.mark.slow_except("an_order-1")
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("case", [a_shift, an_interval, an_order])
 def test_laws_agree_with_quadrature(case, seed):
@@ -186,6 +188,7 @@ def test_laws_agree_with_quadrature(case, seed):
     assert model.posterior_.scores is None
 
 
+@pytest.mark.slow
 def test_walls_that_are_finite_are_told():
     """Steps shrink at the edge, where the density jumps, until trajectories lead nowhere."""
     y = np.random.default_rng(3).exponential(1.0, 40)

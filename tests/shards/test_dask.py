@@ -111,6 +111,7 @@ def test_a_worker_that_dies_is_an_error_that_names_the_shard(client):
 # -- without one -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_partitions_without_a_cluster(wanted):
     for n_jobs in (1, 2):
         found = quick(**STOCHASTIC, n_jobs=n_jobs).fit(*ROWS)
@@ -163,6 +164,7 @@ def test_collections_that_do_not_go_together(rows, text):
         quick().fit(*rows)
 
 
+@pytest.mark.slow
 def test_partitions_of_unknown_lengths():
     rows = ROWS[0][:, 0] > -10.0
     parts = parts_of(ROWS[0][rows], y=ROWS[1][rows])

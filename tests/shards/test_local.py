@@ -44,6 +44,7 @@ def saved(folder, parts):
 # -- fits ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_files_are_the_arrays_in_them(tmp_path):
     w = np.random.default_rng(0).uniform(0.5, 2.0, 150)
     parts = parts_of(X, y, w)
@@ -59,6 +60,7 @@ def test_files_are_the_arrays_in_them(tmp_path):
     assert (unweighted.coef_ != wanted.coef_).all()
 
 
+@pytest.mark.slow
 def test_files_of_sparse_rows(tmp_path):
     for k, (Z, labels) in enumerate(parts_of(X, y)):
         sparse.save_npz(tmp_path / f"X{k}.npz", sparse.csr_array(Z))
@@ -67,6 +69,7 @@ def test_files_of_sparse_rows(tmp_path):
     np.testing.assert_array_equal(found.coef_, quick().fit_shards(parts_of(X, y)).coef_)
 
 
+@pytest.mark.slow_except("nonparametric")
 @pytest.mark.parametrize("name", COMBINERS)
 def test_shards_are_combined_as_asked(name):
     found = quick(combine=name, n_subposteriors=3).fit_shards(parts_of(X, y))
@@ -75,6 +78,7 @@ def test_shards_are_combined_as_asked(name):
     assert np.isfinite(found.coef_).all()
 
 
+@pytest.mark.slow_for("BayesianRobustRegression-{}", "BayesianNegativeBinomialRegressor-{}")
 @pytest.mark.parametrize(
     ("name", "options"),
     [*[(name, {}) for name in estimators.REGRESSORS], ("BayesianLinearRegression", {"noise": 1.0})],
@@ -93,6 +97,7 @@ def test_regressors(name, options):
     assert found.predict(X).shape == (150,)
 
 
+@pytest.mark.slow
 def test_several_classes_and_their_weights():
     Z, labels = multinomial(300)
     names = np.array(["b", "a", "c"])[labels]
@@ -217,6 +222,7 @@ def test_memory_is_bounded_by_one_shard_of_each_worker(tmp_path):
     assert float(done.stdout.split()[-1]) < 2.0 * 64  # of 384 MB in all
 
 
+@pytest.mark.slow
 def test_shards_that_may_be_wrong_by_chance_are_noted():
     """Sorted rows of three classes: no shard is like the others, and no scores judge the result."""
     rng = np.random.default_rng(0)

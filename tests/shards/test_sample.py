@@ -225,6 +225,7 @@ def test_every_shard_has_random_numbers_of_its_own():
             assert np.abs(together).max() < 0.25  # about 5/sqrt(effective draws)
 
 
+@pytest.mark.slow_except("exact-consensus", "stochastic-parametric")
 @pytest.mark.parametrize("name", combine.COMBINERS)
 @pytest.mark.parametrize("options", [{}, STOCHASTIC], ids=["exact", "stochastic"])
 def test_same_draws_however_many_workers(name, options):
@@ -284,6 +285,7 @@ def test_positive_parameters_are_combined_as_logarithms():
     assert np.abs(fit.posterior_["noise_std"] - np.log(wrong[..., -1])).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["normal", "student_t", "laplace"])
 def test_consensus_is_near_the_posterior(prior):
     Z, labels = binary(4000, 3, seed=2)
@@ -325,6 +327,7 @@ def test_repeated_rows_are_combined_correctly(name):
     np.testing.assert_allclose(fit.coef_std_, [sd], rtol=wide)
 
 
+@pytest.mark.slow
 def test_shards_with_the_full_prior_are_seen(monkeypatch):
     """The twin of `test_consensus_is_near_the_posterior`, under a prior that says a lot."""
     Z, labels = binary(400, 3, seed=2)
@@ -341,6 +344,7 @@ def test_shards_with_the_full_prior_are_seen(monkeypatch):
     assert errors[1] > 0.8
 
 
+@pytest.mark.slow
 def test_rows_with_weights_are_repeated_rows():
     rng = np.random.default_rng(0)
     w = rng.integers(0, 4, 60)
@@ -363,6 +367,7 @@ def test_diagnostics_are_the_worst_of_the_shards():
     assert found == {"min_ess": 2.0, "a": 4.0, "b": 0.5}
 
 
+@pytest.mark.slow
 def test_rare_classes_are_in_all_shards():
     Z, labels = multinomial(300)
     labels[labels == 2] = 1
@@ -375,6 +380,7 @@ def test_rare_classes_are_in_all_shards():
 # -- warnings and errors ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_combined_draws_that_depend_on_each_other_come_with_a_warning(seed):
     """Gaussian shards of nine parameters: few of their draws have most of the weight."""
@@ -410,6 +416,7 @@ def test_products_that_rest_on_few_draws_come_with_one_warning(combiner, ess):
     assert ess > 20.0 or "effective number of" in about[0]
 
 
+@pytest.mark.slow
 def test_shards_of_classes_are_judged_by_differences_of_classes():
     """Beside their common shift, which only the prior determines, all errors would look small."""
     rng = np.random.default_rng(5)
@@ -442,6 +449,7 @@ def test_shards_that_are_too_small_to_be_averaged_come_with_a_warning():
         quick(n_draws=2000, n_subposteriors=3).fit(*binary(6000, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default::skbayes_sg.exceptions.SamplerConvergenceWarning")
 def test_combined_draws_are_judged_by_the_scores_of_all_rows(monkeypatch):
     """A combination that is wrong, which its own prediction does not see."""
@@ -482,6 +490,7 @@ def test_shifts_that_are_told(shift, error, p, told):
     assert bool(subposteriors._predicted_errors(check, 5)) == told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "seed"), [(20, 0), (20, 1), (50, 2)])
 def test_gaussian_shards_with_many_parameters_are_not_called_skewed(d, seed):
     """Only their estimated covariances add errors, which are told from a tenth of an sd on."""
@@ -501,6 +510,7 @@ def test_gaussian_shards_with_many_parameters_are_not_called_skewed(d, seed):
     assert error == pytest.approx(model.combine_check_["weights_error"], rel=0.5)
 
 
+@pytest.mark.slow
 def test_a_rare_level_of_counts_makes_shards_too_skewed_to_average():
     """Of four shards one has no event of the level: the prediction is a fifth of the error."""
     rng = np.random.default_rng(0)
@@ -565,6 +575,7 @@ def test_more_shards_than_rows_are_refused(kind):
     assert not hasattr(model, "posterior_")
 
 
+@pytest.mark.slow
 def test_rows_of_large_weight_are_many_rows():
     """A row of weight three is a row that comes three times, and can lie in three shards."""
     labels = np.r_[0, 0, 1, 1]
@@ -582,6 +593,7 @@ def messages_of_small_shards(fit, *data):
     return [str(w.message) for w in caught if "parameters. The prior shapes" in str(w.message)]
 
 
+@pytest.mark.slow
 def test_small_shards_are_named_before_they_are_sampled():
     (text,) = messages_of_small_shards(quick(n_subposteriors=20).fit, X, y)
     assert "of 20 shards, one has about 3 rows for 4 parameters" in text
@@ -683,6 +695,7 @@ def test_other_threads_stop_after_an_error():
     threads.raise_if_stopped()  # not here
 
 
+@pytest.mark.slow
 def test_threads_of_shards(monkeypatch):
     """Jobs that shards leave over go to each of them."""
     seen = []
@@ -697,6 +710,7 @@ def test_threads_of_shards(monkeypatch):
         assert seen == [each, each]
 
 
+@pytest.mark.slow
 def test_models_with_several_predictors():
     Z, labels = multinomial(90)
     fit = quick(n_subposteriors=2).fit(Z, labels)
@@ -717,6 +731,7 @@ def test_shards_of_overdispersed_counts_that_are_far_apart_are_told():
     assert 1e-6 < model.combine_check_["distance_p"] < 1e-3
 
 
+@pytest.mark.slow
 def test_a_combination_that_came_with_a_warning_is_not_trusted():
     """Of shards that came one by one there are no scores, by which the verdict would know."""
     rng = np.random.default_rng(0)
@@ -772,6 +787,7 @@ class Listener:
         return True
 
 
+@pytest.mark.slow
 def test_callbacks_hear_of_every_shard():
     pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
     heard = Listener()

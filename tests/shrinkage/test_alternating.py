@@ -75,6 +75,7 @@ def test_coefficients_over_their_scale_stay_where_they_are(motion):
     np.testing.assert_allclose(x[:, -1], motion.phi[:, -1] - 1.3)
 
 
+@pytest.mark.slow_for("BayesianLogisticRegression")
 def test_potentials_of_chains_are_those_of_where_they_are(motion):
     for _ in range(20):
         motion.trajectory(0.3)
@@ -137,6 +138,7 @@ def test_chains_have_the_law_of_a_grid(monkeypatch, separable):
             assert abs(p[places < below].sum() - level) < error
 
 
+@pytest.mark.slow
 def test_separated_classes_are_sampled_far_into_the_tail_of_the_scale():
     """The chance of a scale beyond t falls like that of its prior, as 1/t."""
     rng = np.random.default_rng(5)

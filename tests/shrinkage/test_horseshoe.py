@@ -55,6 +55,7 @@ def exact_law(tau_zero, slab):
     return t, p / p.sum(), np.array(means).T
 
 
+@pytest.mark.slow
 def test_sweeps_have_the_law_of_a_grid():
     """Many short chains, with the β of four columns seen with known noise."""
     rng, n, zero, slab = np.random.default_rng(0), 2500, 0.4, 1.2
@@ -87,7 +88,7 @@ def linear(intercept=True, n=9, p=3):
     return Target(X, y, w, Linear(), table, intercept=intercept), scales
 
 
-@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("intercept", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_coefficients_of_linear_regression_are_normal_given_the_scales(intercept):
     target, scales = linear(intercept)
     n, p = 4000, 3
@@ -182,6 +183,7 @@ ESTIMATORS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k != "linear")) for k in ESTIMATORS]
 )
@@ -202,6 +204,7 @@ def test_few_coefficients_of_many_are_found(kind):
     assert ((np.ravel(lower) < beta) & (beta < np.ravel(upper))).mean() > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["logistic", pytest.param("poisson", marks=pytest.mark.slow)])
 def test_a_column_may_be_far_from_zero(kind):
     """The Hessian has no digits left for it: its curvature is 1e-11 of that of the intercept."""
@@ -230,6 +233,7 @@ def test_draws_repeat_and_names_work():
         other.set_params(prior="horseshoe").partial_fit(X, y)
 
 
+@pytest.mark.slow
 def test_one_scale_a_column_has_an_effective_number_too():
     X, y, _ = rows("logistic", 300, 8, 2)
     prior = Normal(scale=HalfCauchy(0.1), scale_groups="columns")
@@ -291,6 +295,7 @@ def test_posteriors_are_those_of_another_sampler(kind):
     assert (np.abs(planted) > 4.0 * sd * np.sqrt(1.0 / own + 1.0 / ess)).all()
 
 
+@pytest.mark.slow
 def test_a_fit_judges_what_check_judges():
     """Scales and m_eff as they are, and not their logarithms."""
     rng = np.random.default_rng(0)
@@ -301,6 +306,7 @@ def test_a_fit_judges_what_check_judges():
     np.testing.assert_allclose(model.diagnostics_["min_ess"], sizes.min())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [BayesianLinearRegression, BayesianLogisticRegression])
 def test_a_long_run_is_told_before_it_begins(estimator, monkeypatch):
     monkeypatch.setattr(horseshoe, "SECONDS", (0.1, 0.0, 0.0))
@@ -311,6 +317,7 @@ def test_a_long_run_is_told_before_it_begins(estimator, monkeypatch):
         model.fit(X, (X[:, 0] > 0).astype(int))
 
 
+@pytest.mark.slow
 def test_robust_regression_has_the_law_of_any_unit():
     """The curvature along an intercept of 1e9 is nothing beside that along log σ."""
     rng = np.random.default_rng(0)

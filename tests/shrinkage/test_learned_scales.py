@@ -71,6 +71,7 @@ def concentrated(scale):
     return Gamma(shape=4e6, rate=4e6 / scale)  # relative sd 5e-4
 
 
+@pytest.mark.slow_for("robust", "softmax", "negative_binomial")
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_a_prior_concentrated_at_a_scale_gives_the_posterior_of_that_scale(kind):
     X, y = rows(kind)
@@ -84,7 +85,7 @@ def test_a_prior_concentrated_at_a_scale_gives_the_posterior_of_that_scale(kind)
     np.testing.assert_allclose(learned.prior_scale_, 0.3, rtol=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["linear", "logistic"])
+@pytest.mark.parametrize("kind", [pytest.param("linear", marks=pytest.mark.slow), "logistic"])
 def test_concentrated_scales_of_blocks_are_scales_of_columns(kind):
     X, y = rows(kind)
     shrunk = np.concatenate([X[:, :2] * 0.1, X[:, 2:]], axis=1)
@@ -142,7 +143,7 @@ def test_one_column_has_the_law_of_a_grid(kind, effect):
         assert abs(draws.var() / sd**2 - 1.0) < Z * np.sqrt((kurtosis - 1.0) / ess)
 
 
-@pytest.mark.parametrize("kind", ["linear", "poisson"])
+@pytest.mark.parametrize("kind", ["linear", pytest.param("poisson", marks=pytest.mark.slow)])
 def test_rows_of_weight_two_are_rows_twice_and_forms_of_X_do_not_matter(kind):
     X, y = rows(kind, 60)
     weight = np.random.default_rng(0).integers(0, 3, 60)
@@ -182,6 +183,7 @@ def test_columns_in_other_units_have_the_same_posterior_in_automatic_units():
     np.testing.assert_allclose(one.prior_scale_, other.prior_scale_, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_a_fit_leaves_behind():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     groups = {"person": ["age", "sex"], "blood": list(X.columns[2:])}
@@ -202,6 +204,7 @@ def test_what_a_fit_leaves_behind():
     assert posterior.to_arviz().posterior["prior_scale"].shape == (4, 200, 2)
 
 
+@pytest.mark.slow
 def test_three_classes():
     X, y = rows("softmax")
     posterior = fitted("softmax", LEARNED, X, y, n_draws=300).posterior_
@@ -302,6 +305,7 @@ def separable_by_quadrature(x, y, side=1200):
     return s, b, p / p.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_tail_of_a_scale_where_a_column_separates_the_classes(seed):
     """Quantiles of log τ and of log β, whose tails are heavy, against quadrature."""
@@ -329,6 +333,7 @@ def test_many_scales_of_many_columns_are_refused():
         BayesianLogisticRegression(prior=prior).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [[0, 0, 1, 1], ["a", "a", "b", "b"], {"a": [0, 1], "b": [2, 3]}])
 def test_blocks_may_be_given_in_many_forms(labels):
     X, y = rows("logistic")
@@ -358,6 +363,7 @@ def test_what_is_lacking_to_a_quadrature_is_named():
     assert BayesianLinearRegression(**options).fit(X, y).sampler_ == "exact"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, pytest.param(8, marks=pytest.mark.slow)])
 def test_a_scale_without_bound_has_the_tail_of_its_prior(d):
     """Columns that separate the classes say nothing against any large scale."""
@@ -373,6 +379,7 @@ def test_a_scale_without_bound_has_the_tail_of_its_prior(d):
     assert not fitted("logistic", LEARNED, X, y).posterior_.evidence["heavy_tail"].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["linear", "logistic"])
 def test_scales_of_coefficients_that_the_rows_hold_back_have_lighter_tails(kind):
     """A scale of one coefficient has the tail τ⁻³ then: k is 1/2, not that of the prior."""
@@ -382,6 +389,7 @@ def test_scales_of_coefficients_that_the_rows_hold_back_have_lighter_tails(kind)
         assert not model.posterior_.evidence["heavy_tail"].any()
 
 
+@pytest.mark.slow
 def test_a_scale_for_each_column_of_separable_classes():
     """With a huge and a tiny scale, matrices of all parameters lose their smallest eigenvalue."""
     rng, y = np.random.default_rng(0), np.repeat([0, 1, 2], 12)

@@ -57,6 +57,7 @@ PRIORS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prior", "intercept"),
     [

@@ -40,6 +40,7 @@ def law_at(case, n, z, **options):
     return found
 
 
+@pytest.mark.slow_for("2")
 @adaptive
 @pytest.mark.parametrize("n", [1, 2])
 def test_unbiased_at_every_position(scheme, n):
@@ -67,6 +68,7 @@ def test_unbiased_at_every_position(scheme, n):
     assert counts == set(range(1, 2 * n + 1))
 
 
+@pytest.mark.slow_for("7.3")
 @adaptive
 @pytest.mark.parametrize(("least", "most"), [(1, None), (3, None), (2, 5), (4, 4)])
 @pytest.mark.parametrize("reach", [1.0, 7.3])
@@ -151,6 +153,7 @@ def test_rows_used_are_those_of_a_replayed_chain(scheme):
         np.testing.assert_array_equal(chain.used.reshape(-1, 4).sum(axis=1), thin.used)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_reported_batch_sizes_are_those_of_the_chains(monkeypatch):
     X, y, made = *binary(400, 3), []

@@ -51,6 +51,7 @@ def test_a_single_chain_or_draw_has_no_rhat(shape):
     assert np.isnan(rhat_of_topics(conditional, masses)).all()
 
 
+@pytest.mark.slow
 def test_topics_of_a_single_word_agree():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -64,6 +65,7 @@ def excess(levels, evidence=None):
     return {judgement.name: judgement.value / judgement.limit for judgement in of}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("S", "repeats"), [(12, 300), pytest.param(5, 5000, marks=pytest.mark.slow), (50, 300)]
 )
@@ -109,6 +111,7 @@ def corpus(seed):
     return rng.multinomial(50, rng.dirichlet(np.full(3, 0.1), 250) @ topics)
 
 
+@pytest.mark.slow_except("0-options3")
 @pytest.mark.parametrize("options", [{}, {"n_draws": 12}, {"sampler": "cir"}, {"stream": True}])
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(s, marks=pytest.mark.slow) for s in (2, 3))])
 def test_what_check_finds_the_fit_warns_of(options, seed):

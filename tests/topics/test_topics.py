@@ -124,9 +124,11 @@ def enumerated(X, kernel):
 @pytest.mark.parametrize(
     ("X", "kernel"),
     [
-        (X_TINY, resample),
+        pytest.param(X_TINY, resample, marks=pytest.mark.slow),
         (X_TINY[:, [1, 1, 2]] * [1, 0, 1], resample),  # a word that does not occur
-        (np.array([[1.5, 0.3, 0.0], [0.0, 0.8, 2.2]]), resample_weighted),
+        pytest.param(
+            np.array([[1.5, 0.3, 0.0], [0.0, 0.8, 2.2]]), resample_weighted, marks=pytest.mark.slow
+        ),
     ],
     ids=["whole", "unused word", "weighted"],
 )
@@ -427,6 +429,7 @@ def test_perplexity_refuses(options, text):
 # -- draws and their alignment --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_dirichlet_draws_have_their_moments_however_small_the_parameters():
     rng = np.random.default_rng(7)
     a = np.array([0.02, 0.3, 4.0])
@@ -494,6 +497,7 @@ def test_moments_of_the_exact_step():
     np.testing.assert_array_equal(moved, theta)  # no time, no change
 
 
+@pytest.mark.slow
 def test_mirrors_are_biased_where_the_exact_step_is_not():
     rng, beta, n = np.random.default_rng(13), 0.1, 5000
     a = np.full((n, 1), beta)
@@ -617,7 +621,7 @@ def _keeping(theta, z, j, masses):
     return (odds[: z[j]].sum() + 0.5 * odds[z[j]]) / odds.sum()
 
 
-@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("counted", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_renewal_leaves_the_law_of_the_assignments(counted):
     assert error_of_renewal(counted, with_masses=counted) < 1e-10
     assert error_of_renewal(counted, with_masses=not counted) > 1e-3  # the law of the other
@@ -674,6 +678,7 @@ def small_chain(gradient, seed=0, **options):
     return tokens, pieces, StochasticChain(0, state, *rngs, z)
 
 
+@pytest.mark.slow
 def test_saga_with_exact_steps_has_the_law_of_the_assignments():
     tokens, pieces, chain = small_chain("saga")
     prior, found = DirichletPrior(ALPHA, BETA), []
