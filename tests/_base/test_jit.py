@@ -105,7 +105,6 @@ def calls_and_names(tree):
             yield node.id
 
 
-@pytest.mark.slow
 def test_compiler_flags_are_set_in_one_place():
     for path in SOURCES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -128,7 +127,6 @@ def kernels_of(tree):
                 yield node
 
 
-@pytest.mark.slow
 def test_kernels_do_not_ask_whether_sums_are_finite():
     # Under reassociation x - x is 0, by which Numba's isfinite and isinf are defined: of a sum
     # isfinite is then always true. Comparisons are safe, and so is isnan.

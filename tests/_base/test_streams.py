@@ -21,7 +21,6 @@ def made_in(source):
             yield node.lineno, node.func.attr
 
 
-@pytest.mark.slow
 def test_streams_are_made_in_one_module():
     for path in PACKAGE.rglob("*.py"):
         found = list(made_in(path.read_text(encoding="utf-8")))

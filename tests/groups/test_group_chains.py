@@ -132,7 +132,6 @@ CASES = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "tau", "n", "n_levels"), CASES)
 def test_intercept_and_scale_are_those_of_quadrature(kind, tau, n, n_levels):
     problem = problem_of(

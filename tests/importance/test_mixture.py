@@ -150,7 +150,6 @@ def test_without_a_density_the_law_of_psi_is_seen(bimodal, monkeypatch):
     assert not (found.holds and bimodal.agrees(theta, found.ess))
 
 
-@pytest.mark.slow
 def test_the_law_of_psi_is_a_density():
     law = mixture._Law(np.array([0.5, -1.0]), np.array([[1.5, 0.0], [-0.4, 0.7]]))
     axis = np.linspace(-60.0, 60.0, 2401)

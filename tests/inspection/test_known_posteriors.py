@@ -140,7 +140,6 @@ def test_every_gradient_can_read_the_labels(name, gradient):
         assert np.isfinite(sample_posterior(target, request).draws).all()
 
 
-@pytest.mark.slow
 def test_the_warped_posterior_by_quadrature():
     points = np.random.default_rng(0).normal(0.5, 2.0, (200, 1))
     target = targets.location_posterior(targets.WarpedLocation(sd=2.0), points, Normal(scale=1.0))

@@ -55,7 +55,6 @@ def exact_law(tau_zero, slab):
     return t, p / p.sum(), np.array(means).T
 
 
-@pytest.mark.slow
 def test_sweeps_have_the_law_of_a_grid():
     """Many short chains, with the β of four columns seen with known noise."""
     rng, n, zero, slab = np.random.default_rng(0), 2500, 0.4, 1.2
