@@ -130,7 +130,7 @@ def _keep(setup, chain, k):
     Traced are the standard deviation of the noise, the expected rating of new categories, and those
     of the first `N_PROBES` probes.
     """
-    chain.kept.write(k, snapshot(chain))
+    chain.kept.write(k, snapshot(chain, setup.sampler.has_means))
     mu = np.stack([mean for mean, _ in chain.hyper])
     expected = predictions(np.concatenate([mu[None], chain.F[setup.probes[:N_PROBES]]]))
     variance = (1.0 / chain.noise.w)[setup.probes].prod(axis=1).mean() / chain.noise.alpha

@@ -55,12 +55,13 @@ def entries_of_a_draw(problem, with_means):
     return rows + 1 + problem.n_columns * (1 + problem.width * (problem.width + 1))
 
 
-def snapshot(chain):
-    """The state of a chain as one draw."""
+def snapshot(chain, with_means):
+    """The state of a chain as one draw, with conditional means if the sampler renews them."""
+    means = chain.means if with_means else chain.means[:0]
     noise, hyper = chain.noise, chain.hyper
     mu = np.stack([mean for mean, _ in hyper])
     sigma = np.stack([linalg.inv(precision) for _, precision in hyper])
-    values = chain.F, chain.means, noise.w, noise.alpha, noise.shapes, mu, sigma
+    values = chain.F, means, noise.w, noise.alpha, noise.shapes, mu, sigma
     return FactorDraws(*(np.asarray(value, np.float32) for value in values))
 
 

@@ -559,10 +559,11 @@ def test_similar_items():
 # -- memory ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_running_moments_are_those_of_the_draws():
-    full = quick(n_chains=2).fit(X[TRAIN], Y[TRAIN])
-    model = quick(n_chains=2, keep="predictive").fit(X[TRAIN], Y[TRAIN], probes=X[TEST])
+@pytest.mark.parametrize("sampler", ["gibbs", "sgld", "sghmc", "user_block"])
+def test_running_moments_are_those_of_the_draws(sampler):
+    full = quick(n_chains=2, sampler=sampler).fit(X[TRAIN], Y[TRAIN])
+    options = {"n_chains": 2, "sampler": sampler, "keep": "predictive"}
+    model = quick(**options).fit(X[TRAIN], Y[TRAIN], probes=X[TEST])
     expected, found = (m.predict(X[TEST], return_std=True) for m in (full, model))
     assert_allclose(found, expected, rtol=1e-5)
     lower, upper = model.predict_interval(X[TEST])

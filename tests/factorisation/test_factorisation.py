@@ -332,7 +332,7 @@ def test_predictions_of_new_categories_are_integrals_over_their_prior(sizes, new
         codes[0, c] = -1
     f_at = predictions(np.stack(points))
     mean = weights @ f_at
-    f, g, spread, variance = predictive(snapshot(chain).at(None), codes)
+    f, g, spread, variance = predictive(snapshot(chain, with_means=True).at(None), codes)
     assert_allclose(f[0, 0], mean, rtol=1e-5)
     assert_allclose(spread[0, 0], weights @ (f_at - mean) ** 2, rtol=1e-5, atol=1e-12)
     factor = [4.0 / 3.0 if c in new else 1.0 / chain.noise.w[k] for c, k in enumerate(codes[0])]
@@ -352,7 +352,7 @@ def test_predictions_are_the_formula():
         problem, chain, _ = scene(sizes)
         naive = ratings.expected(chain.F, problem.codes)
         assert_allclose(predictions(chain.F[problem.codes]), naive, rtol=1e-10, atol=1e-12)
-        f = predictive(snapshot(chain).at(None), problem.codes)[0]
+        f = predictive(snapshot(chain, with_means=True).at(None), problem.codes)[0]
         assert_allclose(f[0], naive, rtol=1e-4, atol=1e-5)
 
 
@@ -371,7 +371,7 @@ def test_moments_are_those_of_the_draws():
     draws, moments = FactorDraws.empty(problem, (5,), True), Moments(problem.codes)
     for k in range(5):
         Gibbs().sweep(model, chain)
-        draws.write(k, snapshot(chain))
-        moments.write(k, snapshot(chain))
+        draws.write(k, snapshot(chain, with_means=True))
+        moments.write(k, snapshot(chain, with_means=True))
     f, g, spread, variance = predictive(draws, problem.codes)
     assert_allclose(moments.sums, [g.sum(0), f.sum(0), (f**2).sum(0), (spread + variance).sum(0)])

@@ -1188,6 +1188,11 @@ MUTANTS = [
         f"{HEAVY}[with V-dense]",
     ),
     Mutant(
+        "moments of means that no pass renews", "factorisation/draws.py",
+        "chain.means if with_means else chain.means[:0]", "chain.means",
+        "test_pmf.py::test_running_moments_are_those_of_the_draws[sghmc]",
+    ),
+    Mutant(
         "squares hide what a column exceeds", "recipe/row_space.py",
         "UNEQUAL = 1e4", "UNEQUAL = 1e14", f"{HEAVY}[without V-dense]",
     ),
