@@ -6,6 +6,7 @@ CSV files are read without pandas, so that the same file gives the same table on
 import csv
 import difflib
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -21,6 +22,8 @@ LARGE_COUNT = 100  # whole numbers whose mean is at least this are taken as numb
 LEAST_ROWS = 20  # fewest rows of a regression
 FEW_ROWS = 60  # rows of scikit-learn's table that models learn from
 LEAST_OF_A_CLASS = 8  # fewest rows of a class, so that every fold has some to train and to test
+# Numbers with a decimal comma, and perhaps points between thousands: 1.234,5.
+DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?")
 UNIQUE_SHARE = 0.5  # a text column with more different texts than this share of rows holds names
 
 
@@ -73,12 +76,13 @@ def breast_cancer():
 
 def read_table(path, target, task="auto"):
     """Read a CSV file as a `Table` whose column `target` is to be predicted."""
-    header, rows = _read_rows(path)
+    header, rows, delimiter = _read_rows(path)
     if target not in header:
         raise TableError(_no_such_column(path, target, header))
-    columns = {name: [row[j] for row in rows] for j, name in enumerate(header)}
+    columns, notes = {name: [row[j] for row in rows] for j, name in enumerate(header)}, []
+    if delimiter != ",":
+        columns = _with_points(columns, notes)
     labels = columns.pop(target)
-    notes = []
     keep = _labelled_rows(labels, target, notes)
     own = [labels[i] for i in keep]
     task = _task_of(own, target, notes) if task == "auto" else task
@@ -103,12 +107,13 @@ def read_table(path, target, task="auto"):
 
 
 def _read_rows(path):
-    """The header of a CSV file, and its rows, each with as many fields as the header."""
+    """The header of a CSV file; its rows, each with as many fields; and the delimiter."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             first = file.readline()
             file.seek(0)
-            reader = csv.reader(file, delimiter=_delimiter(first), skipinitialspace=True)
+            delimiter = _delimiter(first)
+            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
             header = [name.strip() for name in next(reader, [])]
             rows = [_checked(row, header, path, reader.line_num) for row in reader if row]
     except UnicodeDecodeError as error:
@@ -122,7 +127,7 @@ def _read_rows(path):
     twice = [name for name, count in Counter(header).items() if count > 1]
     if twice:
         raise TableError(f"The header of {path} repeats the names of columns: {twice}.")
-    return header, rows
+    return header, rows, delimiter
 
 
 def _delimiter(line):
@@ -137,6 +142,20 @@ def _checked(row, header, path, line):
             f"Line {line} of {path} has {len(row)} fields, but the header has {len(header)}."
         )
     return [text.strip() for text in row]
+
+
+def _with_points(columns, notes):
+    """The columns, with points in numbers that have decimal commas; a note names those columns."""
+    found = {}
+    for name, texts in columns.items():
+        present = [text for text in texts if not _is_missing(text)]
+        if any("," in t for t in present) and all(map(DECIMAL_COMMA.fullmatch, present)):
+            found[name] = [
+                t if _is_missing(t) else t.replace(".", "").replace(",", ".") for t in texts
+            ]
+    if found:
+        notes.append(f"Commas are taken for decimal points in {', '.join(map(repr, found))}.")
+    return columns | found
 
 
 def _no_such_column(path, target, header):

@@ -103,6 +103,31 @@ def test_numbers_that_are_taken_for_classes_are_noted(tmp_path, values, noted):
     assert not read_table(path, "y", "classes").notes
 
 
+def test_decimal_commas_are_numbers(tmp_path):
+    """As spreadsheets write them in much of Europe, with semicolons between the fields."""
+    rows = [
+        [f"{i / 4}", f"{1000 * i + 0.5:,}", i % 3, '"1,5"' if i % 2 else "a", i % 2]
+        for i in range(40)
+    ]
+    header, names = "x;price;n;text;y", ["x", "price", "n", "text"]
+    with_points = write(
+        tmp_path / "points.csv",
+        [*names, "y"],
+        [[r[0], r[1].replace(",", ""), *r[2:]] for r in rows],
+    )
+    lines = [header]
+    for x, price, *others in rows:
+        price = price.replace(",", " ").replace(".", ",").replace(" ", ".")  # 1.000,5
+        lines.append(";".join(map(str, [x.replace(".", ","), price, *others])))
+    path = tmp_path / "commas.csv"
+    path.write_text("\n".join([*lines, ";NA;1;a;1"]), encoding="utf-8")
+    table, expected = read_table(path, "y"), read_table(with_points, "y")
+    assert "Commas are taken for decimal points in 'x', 'price'." in table.notes
+    assert table.names == names
+    np.testing.assert_array_equal(table.X[:40], expected.X)
+    assert read_table(path, "x").task == "numbers"
+
+
 def test_rare_classes_are_left_out_and_named(tmp_path):
     rows = [[i, "ab"[i % 2]] for i in range(30)] + [[1, "c"]] * 3
     table = read_table(write(tmp_path / "rare.csv", ["x", "y"], rows), "y")
