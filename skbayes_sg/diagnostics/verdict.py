@@ -75,6 +75,7 @@ WALLS = (
     "faster chains use parameters whose support is fixed, such as log(a - max(y)) in the place of "
     "a bound a."
 )
+APART = "Are they random parts of the rows, and sample weights counts? Else use fewer shards."
 COMBINED = "Use fewer subposteriors, another combination, or n_subposteriors=1."
 
 
@@ -374,11 +375,16 @@ def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
 def _check_shift_of_shards(examination, evidence):
     """Add a note if the draws of shards allow for a mean that is wrong, though it may be chance.
 
-    Scores would tell; without them nothing else does.
+    A second one tells of shards that are farther apart than random parts of the rows, for which
+    errors of means are larger than predicted. Scores would tell; without them nothing else does.
     """
     text = "their draws allow for a mean that is off by {value:.2f} posterior sd"
     shift = evidence.get("shards_shift", np.nan)
     examination.worst("shards", shift, SHIFT, text, COMBINED, note=True)
+    text = "their means are {value:.2f} times as far apart as their widths imply, so that means "
+    text += "may be off by a few tenths of a posterior sd"
+    times = evidence.get("shards_apart", np.nan)
+    examination.worst("distance of shards", times, 1.0, text, APART, note=True)
 
 
 def remedy_for_chains(n_draws):

@@ -41,6 +41,7 @@ expected of random shards; and the skewness of a shard.
 # There is a warning of the distance of shards only if random shards would be so far apart with a
 # smaller probability than this.
 APART = 1e-3
+NOTED, NOTED_APART = 1.5, 0.01  # the same limits for a note of `check`
 BY_CHANCE = 0.003  # probability that a shift of a mean, predicted by chance alone, causes a warning
 
 
@@ -305,10 +306,12 @@ def combine_shards(outcomes, combiner, seed, contrasts=np.asarray):
 
 
 def _evidence(check, disagree):
-    """What `check` is told: whether there was a warning, and a predicted shift without one."""
+    """What `check` is told: whether there was a warning; else a predicted shift, or a distance."""
     evidence = {"shards_disagree": np.array([float(disagree)])}
     if not disagree and "mean_shift" in check:
         evidence["shards_shift"] = np.array([check["mean_shift"]])
+        if check["distance"] > NOTED and check["distance_p"] < NOTED_APART:
+            evidence["shards_apart"] = np.array([np.sqrt(check["distance"])])
     return evidence
 
 

@@ -718,6 +718,16 @@ def test_a_shift_of_shards_that_may_be_chance_is_a_note(shift, noted):
     assert not with_scores.findings  # scores judge the means themselves
 
 
+def test_shards_that_are_far_apart_are_a_note():
+    draws = np.random.default_rng(0).normal(size=(4, 500, 2))
+    evidence = {"shards_disagree": np.zeros(1), "shards_apart": np.array([1.4])}
+    verdict = check_draws(draws, evidence=evidence)
+    assert verdict
+    assert [f.name for f in verdict.findings] == ["distance of shards"]
+    assert "1.40 times as far apart" in str(verdict)
+    assert not check_draws(draws, -draws, evidence=evidence).findings
+
+
 @pytest.mark.parametrize("independent", [False, True])
 def test_few_draws_are_noted(independent):
     """The Monte Carlo error of a mean, 1/√ESS posterior sd, is above .2 with 20 draws."""

@@ -797,3 +797,19 @@ def test_callbacks_hear_of_every_shard():
     assert heard.tasks == 3  # each asked for an end, and was told of the next shard all the same
     assert all(np.isfinite(mean).all() for mean in heard.means)
     np.testing.assert_array_equal(model.coef_, quick(n_subposteriors=3).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize(
+    ("distance", "p", "disagree", "noted"),
+    [
+        (1.6, 1e-3, False, True),
+        (1.6, 0.1, False, False),
+        (1.4, 0.0, False, False),
+        (1.6, 0, True, False),
+    ],
+)
+def test_check_is_told_of_a_distance_that_is_no_chance(distance, p, disagree, noted):
+    check = {"mean_shift": 0.1, "distance": distance, "distance_p": p}
+    evidence = subposteriors._evidence(check, disagree)
+    assert ("shards_apart" in evidence) == noted
+    assert not noted or evidence["shards_apart"] == pytest.approx(np.sqrt(distance))
