@@ -25,6 +25,7 @@ def test_there_are_examples_and_all_names_are_theirs():
 
 @pytest.mark.parametrize("name", PARAMETERS)
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow_for("large/files_of_rows.py")
 def test_an_example_runs_prints_and_draws(name, tmp_path, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")

@@ -76,6 +76,7 @@ LAWS = [(line, None), (line, slope), (real_line, None)]
 
 
 @pytest.mark.parametrize(("f", "derivative"), LAWS, ids=["complex", "given", "differences"])
+@pytest.mark.slow_for("differences")
 def test_kernels_are_derivatives_of_the_function(f, derivative):
     law = row_law_of(f, derivative, (False, False, True), (1.0, 1.0, 1.0), 2, "numba")
     rng = np.random.default_rng(1)
@@ -122,6 +123,7 @@ def test_sources_of_derivatives_give_the_same_draws():
     ],
     ids=str,
 )
+@pytest.mark.slow_except("{}")
 def test_the_law_of_a_normal_location(parameters):
     """Conjugate: the posterior mean and standard deviation are known."""
     X = np.random.default_rng(2).standard_normal((400, 1)) + 1.0
@@ -138,6 +140,7 @@ def test_the_law_of_a_normal_location(parameters):
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow_for("0", "2")
 def test_densities_that_are_positive_at_zero(seed):
     """A normal law cut off at zero, where it is as high as anywhere: no score has mean zero."""
     rng = np.random.default_rng(seed)
@@ -182,6 +185,7 @@ def two_means(theta, row):
 
 
 @pytest.mark.parametrize("seed", [0, 5, 12, 15, 20])
+@pytest.mark.slow_for("0")
 def test_a_mode_that_is_the_mirror_image_of_another_is_found(seed):
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(size=(20, 1)) - 2.0, rng.normal(size=(20, 1)) + 2.0]
@@ -322,6 +326,7 @@ def test_densities_that_are_not_finite_are_refused():
     ],
     ids=["rises", "is constant", "rises in both"],
 )
+@pytest.mark.slow_for("is constant")
 def test_densities_without_a_maximum_are_refused(f, said):
     model = CustomDensity(f, {"a": "flat", "b": "flat"}, **FEW)
     with warnings.catch_warnings():
@@ -410,6 +415,7 @@ def away(theta, row):
 
 @pytest.mark.parametrize("prior", ["normal", ("normal", 1), Normal(scale=1.0)])
 @pytest.mark.parametrize("size", [1.0, 30.0])
+@pytest.mark.slow_for("normal")
 def test_priors_without_a_unit_that_hold_a_parameter_back_are_told(prior, size):
     rows = size * (2.0 + np.random.default_rng(0).normal(size=(20, 1)))
     model = CustomDensity(away, {"m": prior}, n_draws=200, random_state=0)

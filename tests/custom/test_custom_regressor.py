@@ -83,6 +83,7 @@ FAST = ("complex step", "given", "two predictors")
 @pytest.mark.parametrize(
     "name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in LAWS]
 )
+@pytest.mark.slow_for("two predictors")
 def test_kernels_are_derivatives_of_the_function(name):
     """Against complex steps of the same formula in NumPy, and of that again for the curvature."""
     f, derivative, K, E, tolerance = LAWS[name]
@@ -174,6 +175,7 @@ def cauchy(eta, y):
         pytest.param((0.0, 0.2, 0.5, 0.7, 6.0, 6.3, 6.4), marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_a_second_mode_of_a_small_share_is_found(y):
     y, grid = np.array(y), np.linspace(-60.0, 60.0, 24001)
     log_p = cauchy(grid[:, None], y).sum(axis=1) - 0.5 * (grid / 10.0) ** 2
@@ -267,6 +269,7 @@ def test_responses_that_are_impossible_are_refused():
     ],
     ids=["no link", "beyond a limit", "in between"],
 )
+@pytest.mark.slow_for("in between")
 def test_likelihoods_that_are_no_numbers_are_refused(f, text):
     with pytest.raises(ValueError, match=text):
         counts(log_likelihood=f).fit(X, COUNTS)
@@ -281,6 +284,7 @@ def test_several_predictors_that_are_no_numbers_are_refused():
         model.fit(X, COUNTS)
 
 
+@pytest.mark.slow
 def test_likelihoods_may_say_that_a_response_is_impossible():
     def bounded(eta, y):
         return y * eta - np.exp(eta) if eta < 4.0 else -np.inf

@@ -119,6 +119,7 @@ def value_of(f, derivative=None):
         (reads_itself, set_limit),
     ],
 )
+@pytest.mark.slow_except("reads_global", "reads_table", "compiled_by_the_user")
 def test_compiled_functions_follow_the_values_that_they_read(f, change, monkeypatch):
     found = []
     for value in (0.0, 5.0, 0.0):
@@ -146,6 +147,7 @@ def test_closures_and_defaults():
     assert (first, value_of(g)) == (-0.5, -8.0)
 
 
+@pytest.mark.slow
 def test_refits_find_the_values_of_their_time(monkeypatch):
     model = CustomRegressor(log_likelihood=reads_global, **FEW)
     intercepts = []

@@ -56,6 +56,7 @@ def wrong_in_extra(eta, y, t):
         (wrong_in_extra, {"extras": {"t": "half_normal"}}, "t: .* eta = 0, t = "),
     ],
 )
+@pytest.mark.slow_except("parameters0", "parameters3", "parameters5")
 def test_likelihoods_of_the_wrong_sign_are_named(f, parameters, where):
     y = COUNTS if f is wrong_count else NUMBERS
     with pytest.raises(ValueError, match=f"without bound along {where}.*is the sign right"):
@@ -91,6 +92,7 @@ def wrong_line(theta, row):
         (wrong_line, {"mu": Normal(scale=100.0), "sigma": "half_normal"}),
     ],
 )
+@pytest.mark.slow_for("wrong_line")
 def test_densities_of_the_wrong_sign_are_named(f, priors):
     with pytest.raises(ValueError, match=r"without bound along mu: it is .* at mu = 0, and .*sign"):
         CustomDensity(f, priors, random_state=0).fit(NUMBERS[:, None])
@@ -152,6 +154,7 @@ def target_of(f, K, E, y, intercept=True, scale=100.0):
 
 
 @pytest.mark.parametrize(("f", "K", "E"), RIGHT, ids=lambda f: getattr(f, "__name__", ""))
+@pytest.mark.slow_except("student_t", "poisson", "located")
 def test_likelihoods_of_the_right_sign_are_let_through(f, K, E):
     for y in (NUMBERS, COUNTS, 0.0 * COUNTS, 1e6 * NUMBERS, 1e-6 * NUMBERS, NUMBERS + 1e6):
         of_counts = f in (poisson, point_process, negative_binomial, logistic)
@@ -169,6 +172,7 @@ def square(theta, row):
 
 
 @pytest.mark.parametrize("f", [cauchy_line, square])
+@pytest.mark.slow_for("square")
 def test_densities_of_the_right_sign_are_let_through(f):
     for unit in (1.0, 1e6, 1e-6):  # the maximum is as far away
         rows, positive = np.column_stack([np.abs(X[:, 0]), unit * NUMBERS]), (f is square, True)

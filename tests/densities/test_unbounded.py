@@ -103,6 +103,7 @@ def test_searches_into_a_place_without_mass_are_seen(monkeypatch):
     [Normal(), pytest.param(Laplace(scale=0.1), marks=pytest.mark.slow)],
     ids=["normal", "kink"],
 )
+@pytest.mark.slow
 def test_kinks_are_maxima(monkeypatch, prior):
     rows = np.random.default_rng(0).normal(size=(30, 1))
     model = CustomDensity(kink, {"location": prior}, random_state=0)

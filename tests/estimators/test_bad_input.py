@@ -274,6 +274,7 @@ def test_dependent_columns():
         (BayesianLinearRegression, {"prior": "student_t"}),
     ],
 )
+@pytest.mark.slow_for("BayesianRobustRegression")
 def test_dependent_columns_in_any_unit_of_the_response(estimator, options):
     """All levels of a column, and prices in dollars: only the prior of the intercept is flat."""
     rng = np.random.default_rng(0)

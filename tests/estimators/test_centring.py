@@ -236,6 +236,7 @@ def test_a_constant_that_is_added_leaves_a_coefficient_that_few_rows_tell(kind, 
         np.testing.assert_allclose(far.coef_std_, near.coef_std_, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_shards_batches_and_several_classes_have_the_same_prior():
     x, kind = YEARS, BayesianLogisticRegression
     expected = scale_beside(x.mean(), x.std())

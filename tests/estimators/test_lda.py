@@ -411,6 +411,7 @@ FORMS = [
 
 @pytest.mark.filterwarnings("ignore:sampler='sgrld'")
 @pytest.mark.parametrize(("sampler", "gradient"), FORMS)
+@pytest.mark.slow
 def test_known_topics_are_found_with_batches(sampler, gradient):
     model = quick(sampler=sampler, gradient=gradient, **STEPS).fit(X)
     distances = topic_distances(model.components_[align_topics(model.components_, TOPICS)], TOPICS)

@@ -97,6 +97,7 @@ def test_a_collapsing_search_is_left_for_where_the_mass_is(seed):
     assert 0.5 < np.exp(centre.theta[-2]) < 2.0
 
 
+@pytest.mark.slow
 def test_the_search_ends_as_soon_as_the_noise_has_collapsed(monkeypatch):
     """Further steps go on down a density without end: two hundred of them, half a minute long."""
     n_steps, hessian = [0], mode._Objective.hessian

@@ -55,6 +55,7 @@ def test_plateaus_are_left_to_chains_and_bowls_are_not(monkeypatch):
     assert seen == [True, False]
 
 
+@pytest.mark.slow
 def test_flat_tails_are_not_looked_for_where_chains_are_dear(monkeypatch):
     monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: 11.0)
     monkeypatch.setattr(independent, "has_flat_tails", lambda _: pytest.fail("was asked for"))

@@ -74,6 +74,7 @@ def naive_chain(position, rng, *, n_draws, epsilon, length, jitter):
     return np.array(draws), bounces
 
 
+@pytest.mark.slow
 def test_chains_follow_a_naive_statement():
     frame, dynamics = frame_of(wedge, SIDES, slope_of_wedge), HMC()
     setup, n_draws, h = probe.Probe(frame, dynamics=dynamics).setup, 200, 0.1

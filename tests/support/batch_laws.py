@@ -11,13 +11,18 @@ N = 6
 PATHS = 21_000  # of uniform numbers, at most, that are followed
 
 
+def _cells(scheme, n, n_rows):
+    """The state of a scheme for batches of n rows, and the cells of its uniform numbers."""
+    case = cases.SUBSAMPLING[scheme]
+    subsample = case.scheme.state(n_rows, n, case.chances(n_rows))
+    return case, subsample, case.uniforms(subsample)
+
+
 @lru_cache
 def law(scheme, n, n_rows=N):
     """{(rows, coefficients): chance} of a batch of n rows; None where there are too many."""
-    case = cases.SUBSAMPLING[scheme]
-    subsample = case.scheme.state(n_rows, n, case.chances(n_rows))
-    cells = case.uniforms(subsample)
-    if np.prod([len(c) for c in cells]) > PATHS:
+    case, subsample, cells = _cells(scheme, n, n_rows)
+    if not _are_few(cells):
         return None
     found: dict = {}
     for path in itertools.product(*cells):
@@ -27,9 +32,14 @@ def law(scheme, n, n_rows=N):
     return found
 
 
+def _are_few(cells):
+    return np.prod([len(c) for c in cells]) <= PATHS
+
+
 def enumerable():
     """(scheme, n) whose batches are few enough."""
-    return [(s, n) for s in cases.SUBSAMPLING for n in range(1, N + 1) if law(s, n)]
+    sizes = range(1, N + 1)
+    return [(s, n) for s in cases.SUBSAMPLING for n in sizes if _are_few(_cells(s, n, N)[2])]
 
 
 def moments(estimates, chances):
