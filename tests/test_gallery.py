@@ -9,7 +9,7 @@ import pytest
 
 GALLERY = Path(__file__).parents[1] / "examples" / "gallery"
 SCRIPTS = {path.relative_to(GALLERY).as_posix(): path for path in sorted(GALLERY.rglob("*.py"))}
-FAST = {"large/files_of_rows.py", "large/new_data.py"}  # the others take longer
+FAST = {"large/new_data.py"}  # the others take longer
 PARAMETERS = [
     pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in SCRIPTS
 ]
@@ -25,7 +25,6 @@ def test_there_are_examples_and_all_names_are_theirs():
 
 @pytest.mark.parametrize("name", PARAMETERS)
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.slow_for("large/files_of_rows.py")
 def test_an_example_runs_prints_and_draws(name, tmp_path, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")

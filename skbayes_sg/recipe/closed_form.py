@@ -41,7 +41,7 @@ from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["LARGEST", "Conditional", "NoiseLaw", "few_rows", "has_closed_form"]
 __all__ += ["has_linear_model", "is_affordable", "is_linear", "remembered", "run_closed_form"]
-__all__ += ["tell_price", "triangle"]
+__all__ += ["tell_price", "triangle", "triangular_factor"]
 
 LARGEST = 4000  # number of parameters up to which there is a closed form ...
 MOST_SECONDS = 180.0  # ... above `DENSE_LIMIT` if it is predicted to take at most so many seconds
@@ -103,12 +103,13 @@ def triangle(target):
     def factor(rows):
         A, facts = target.design(rows), target.data.facts[rows]
         A = A.toarray() if sparse.issparse(A) else A
-        return _factor(
+        return triangular_factor(
             np.sqrt(facts[:, FACT_WEIGHT, None]) * np.column_stack([A, facts[:, FACT_Y]])
         )
 
     past = [] if target.memory is None else [target.memory.R]
-    R = _factor(np.concatenate(target.over_chunks(factor, width, least=4 * width) + past))
+    parts = target.over_chunks(factor, width, least=4 * width)
+    R = triangular_factor(np.concatenate(parts + past))
     return np.concatenate([R, np.zeros((width - len(R), width))])
 
 
@@ -117,8 +118,8 @@ def remembered(target):
     return Triangle(triangle(target), float(target.total_weight))
 
 
-def _factor(A):
-    """The triangular factor R of A = QR whose diagonal is not negative, which makes it unique."""
+def triangular_factor(A):
+    """The factor R of A = QR whose diagonal is not negative, which makes it unique; A is lost."""
     R = linalg.qr(A, mode="r", overwrite_a=True, check_finite=False)[0][: A.shape[1]]
     return np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None] * R
 
@@ -147,7 +148,7 @@ def _full_rank_triangle(A):
             "columns of X (with the intercept) are linearly dependent. Use a proper prior, or drop "
             "columns."
         )
-    return _factor(A.copy())
+    return triangular_factor(A.copy())
 
 
 # -- the coefficients, given σ ----------------------------------------------------------------

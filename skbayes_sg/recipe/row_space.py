@@ -24,7 +24,7 @@ from ..geometry.preconditioning import DENSE_LIMIT
 from ..priors import Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
-from .closed_form import LARGEST, has_linear_model
+from .closed_form import LARGEST, has_linear_model, triangular_factor
 
 __all__ = ["RowSpace", "is_wide"]
 
@@ -79,7 +79,7 @@ class _WithoutV:
     def __init__(self, S):
         norms = np.sqrt(np.asarray((S * S).sum(axis=0)).ravel())
         norms = norms[norms > 0.0]
-        unequal = len(norms) > 0 and norms.max() > UNEQUAL * np.median(norms)
+        unequal = len(norms) > 0 and norms.max() > UNEQUAL * norms.min()
         self.S, self.passes = S, PASSES if unequal else 1
         self.root, self.U = (_of_triangle if unequal else _of_squares)(S)
 
@@ -110,7 +110,7 @@ def _of_triangle(S):
     for first in range(0, d, step):
         some = S[:, first : first + step]
         some = (some.toarray() if sparse.issparse(some) else some).T
-        R = linalg.qr(np.concatenate([R, some]), mode="r", check_finite=False)[0][:n]
+        R = triangular_factor(np.concatenate([R, some]))
     U, root, _ = svd(R.T, full_matrices=False)
     kept = root >= RANK * root[0]
     return root[kept], U[:, kept]

@@ -25,7 +25,7 @@ from ..kernels.many_draws import prior_gradients, prior_values
 from ..models import Linear
 from ..priors import Flat
 from ..priors.families import of_family
-from ..recipe.closed_form import _factor, is_affordable, tell_price, triangle
+from ..recipe.closed_form import is_affordable, tell_price, triangle, triangular_factor
 from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["has_quadrature", "is_linear_with_one", "run_quadrature"]
@@ -55,7 +55,8 @@ class TwoLaws:
         d, intercept = target.n_features, bool(target.intercept)
         R = triangle(target)
         if intercept:
-            R = _factor(np.concatenate([R[:, d : d + 1], R[:, :d], R[:, -1:]], axis=1))
+            columns = [R[:, d : d + 1], R[:, :d], R[:, -1:]]
+            R = triangular_factor(np.concatenate(columns, axis=1))
             self.first, R = R[0], R[1:, 1:]
         self.intercept, self.scales = intercept, scales
         self.total = target.total_weight - intercept

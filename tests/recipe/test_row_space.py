@@ -175,6 +175,16 @@ def test_a_column_that_exceeds_all_others_leaves_the_others(as_sparse, form):
     np.testing.assert_allclose(X @ theta[0, :, :320].T, seen, rtol=1e-6, atol=1e-3)
 
 
+@pytest.mark.parametrize("n_heavy", [1, 6])
+def test_columns_that_exceed_others_may_be_most_of_those_that_are_not_zero(n_heavy, form):
+    target = wide(Logistic())
+    X = np.zeros_like(target.X)
+    X[:, :10] = np.random.default_rng(3).normal(size=(len(X), 10))
+    X[:, :n_heavy] *= 1e8
+    space = RowSpace(Target(X, target.labels(), target.weight, Logistic(), target.prior))
+    assert space.rank == 10
+
+
 def test_evidence_of_coefficients_is_the_worst_in_the_span_and_others_have_their_own():
     space = RowSpace(wide(Softmax(3)))
     value = np.append(np.arange(3.0 * space.rank), [70.0, 80.0, 90.0])
