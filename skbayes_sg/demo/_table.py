@@ -24,6 +24,7 @@ FEW_ROWS = 60  # rows of scikit-learn's table that models learn from
 LEAST_OF_A_CLASS = 8  # fewest rows of a class, so that every fold has some to train and to test
 # Numbers with a decimal comma, and perhaps points between thousands: 1.234,5.
 DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?")
+THOUSANDS = re.compile(r"[+-]?([1-9]\d{0,2}(,\d{3})+|\d+)")  # 12,500, which may be 12.5 as well
 UNIQUE_SHARE = 0.5  # a text column with more different texts than this share of rows holds names
 
 
@@ -145,16 +146,28 @@ def _checked(row, header, path, line):
 
 
 def _with_points(columns, notes):
-    """The columns, with points in numbers that have decimal commas; a note names those columns."""
-    found = {}
+    """The columns, with points in numbers that have decimal commas.
+
+    Notes name those columns, and those in which all commas may stand between thousands.
+    """
+    found, doubtful = {}, []
     for name, texts in columns.items():
         present = [text for text in texts if not _is_missing(text)]
-        if any("," in t for t in present) and all(map(DECIMAL_COMMA.fullmatch, present)):
+        if not any("," in text for text in present):
+            continue
+        if all(map(THOUSANDS.fullmatch, present)):
+            doubtful.append(name)
+        elif all(map(DECIMAL_COMMA.fullmatch, present)):
             found[name] = [
                 t if _is_missing(t) else t.replace(".", "").replace(",", ".") for t in texts
             ]
     if found:
         notes.append(f"Commas are taken for decimal points in {', '.join(map(repr, found))}.")
+    if doubtful:
+        notes.append(
+            f"Values of {', '.join(map(repr, doubtful))} are taken for texts, since their commas "
+            "may stand before decimals or between thousands: write these numbers without commas."
+        )
     return columns | found
 
 

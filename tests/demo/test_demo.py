@@ -128,6 +128,18 @@ def test_decimal_commas_are_numbers(tmp_path):
     assert read_table(path, "x").task == "numbers"
 
 
+@pytest.mark.parametrize(("last", "is_text"), [("12,500", True), ("0,500", False), ("7,5", False)])
+def test_commas_that_may_stand_between_thousands_are_told(tmp_path, last, is_text):
+    values = ["1,250", "900", "2,000", last]
+    lines = ["x\ty", *(f"{values[i % 4]}\t{i % 2}" for i in range(40))]
+    path = tmp_path / "thousands.tsv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    table = read_table(path, "y")
+    assert table.is_text.tolist() == [is_text]
+    assert any("between thousands" in note for note in table.notes) == is_text
+    assert is_text or table.X[0, 0] == 1.25
+
+
 def test_rare_classes_are_left_out_and_named(tmp_path):
     rows = [[i, "ab"[i % 2]] for i in range(30)] + [[1, "c"]] * 3
     table = read_table(write(tmp_path / "rare.csv", ["x", "y"], rows), "y")
