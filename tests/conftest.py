@@ -27,14 +27,21 @@ def pytest_configure(config):
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Mark as slow what ``slow_for`` and ``slow_except`` say, for products of parameters."""
+    named, found = set(), set()
     for item in items:
         for name in SOME_ARE_SLOW:
             for mark in item.iter_markers(name):
-                among = any(f"-{part}-" in f"-{item.callspec.id}-" for part in mark.args)
-                if among == (name == "slow_for"):
+                parts = [part for part in mark.args if f"-{part}-" in f"-{item.callspec.id}-"]
+                if bool(parts) == (name == "slow_for"):
                     item.add_marker(pytest.mark.slow)
+                test = item.nodeid.partition("[")[0]
+                named |= {(test, part) for part in mark.args}
+                found |= {(test, part) for part in parts}
+    missing = [] if any("::" in arg for arg in config.args) else sorted(named - found)
+    if missing:  # such as those of a parameter that was renamed
+        raise pytest.UsageError(f"No parameters of a test have the ids {missing}.")
 
 
 @pytest.hookimpl(optionalhook=True)
