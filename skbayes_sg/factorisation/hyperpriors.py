@@ -5,7 +5,6 @@ sampler. Units are those of standardised ratings.
 """
 
 import numpy as np
-from scipy import linalg
 from sklearn.base import BaseEstimator
 
 from .._base.validation import Parameters
@@ -54,8 +53,7 @@ def wishart(rng, df, inverse_scale):
     D = len(inverse_scale)
     A = np.tril(rng.standard_normal((D, D)), -1)
     A[np.diag_indices(D)] = np.sqrt(rng.chisquare(df - np.arange(D)))
-    L = linalg.cholesky(inverse_scale, lower=True)
-    R = linalg.solve_triangular(L, A, lower=True, trans="T")  # W = L⁻ᵀ L⁻¹
+    R = np.linalg.solve(np.linalg.cholesky(inverse_scale).T, A)  # W = L⁻ᵀ L⁻¹
     return R @ R.T
 
 
@@ -117,8 +115,8 @@ class NormalWishart(Hyperprior):
         D, beta = len(mean), self.beta
         inverse = np.eye(D) / self.scale + S + beta * n / (beta + n) * np.outer(mean, mean)
         precision = wishart(rng, D + n, inverse)
-        root = linalg.cholesky((beta + n) * precision, lower=True)
-        noise = linalg.solve_triangular(root, rng.standard_normal(D), lower=True, trans="T")
+        root = np.linalg.cholesky((beta + n) * precision)
+        noise = np.linalg.solve(root.T, rng.standard_normal(D))
         return n / (beta + n) * mean + noise, precision
 
 

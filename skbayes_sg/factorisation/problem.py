@@ -88,6 +88,8 @@ class RatingProblem:
 
 def blocks(indptr):
     """Ranges (first, stop) of the categories of a column, with about `BLOCK` ratings each."""
+    if indptr[-1] <= BLOCK:
+        return [(0, len(indptr) - 1)]
     cuts = np.searchsorted(indptr, np.arange(BLOCK, indptr[-1], BLOCK))
     cuts = np.unique([0, *cuts.tolist(), len(indptr) - 1])
     return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
