@@ -21,10 +21,11 @@ from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..posterior.moments import kept_draws
 from ..priors.columns import LOC
 from ..recipe.price import LONG_SECONDS, MUCH_MORE, TOLD_SECONDS, seconds_of_steps, warn_if_long
+from .adaptation import adapted
 from .covariance import Covariance, n_scales
 from .problem import GroupOutcome
 
-__all__ = ["GroupChain", "judged", "parts_of", "run_chains", "tell_price"]
+__all__ = ["GroupChain", "GroupSampler", "judged", "parts_of", "run_chains", "tell_price"]
 
 WARMUP = 300  # sweeps of warm-up, unless they are given
 VISIT_SECONDS = 2e-4  # seconds of a visit of a chain to a factor, without passes over the rows
@@ -67,13 +68,20 @@ class GroupChain:
             total[1] += np.square(effects.ravel())
 
     def adapt(self, k, surplus, longest):
-        """Adapt log ε of factor k by Robbins and Monro, and update Polyak's average of it.
+        """Adapt log ε of factor k: see `adaptation`."""
+        own = slice(k, k + 1)
+        adapted(self.log_step[own], self.average[own], surplus, self.sweeps, longest)
 
-        `surplus` is the acceptance rate less the one aimed at; `longest` bounds log ε.
-        """
-        step = self.log_step[k] + surplus * self.sweeps**-0.6
-        self.log_step[k] = min(step, longest)
-        self.average[k] += (self.log_step[k] - self.average[k]) * self.sweeps**-0.75
+
+class GroupSampler:
+    """What chains of group effects are moved by; a subclass defines ``sweep(chain, adapts)``."""
+
+    def sweeps(self, chain, n, adapts):
+        """Move a chain by n sweeps; yield after each of them, with the chain where it then is."""
+        for _ in range(n):
+            chain.sweeps += 1
+            self.sweep(chain, adapts)
+            yield
 
 
 def run_chains(problem, request, sampler, watch=None):
@@ -84,9 +92,9 @@ def run_chains(problem, request, sampler, watch=None):
     problem : skbayes_sg.groups.problem.GroupProblem
     request : skbayes_sg.recipe.request.Request
     sampler : type
-        ``sampler.of(problem)`` is a setting with `name`, `passes` over the rows that a visit to a
-        factor costs, ``new_chain(seed, number)``, ``begin(chain)`` before steps are adapted,
-        ``sweep(chain, adapts)``, and ``recentred(chains)``, the setting after a part of warm-up.
+        ``sampler.of(problem)`` is a setting, a `GroupSampler` with `name`, `passes` over the rows
+        that a visit to a factor costs, ``new_chain(seed, number)``, ``begin(chain)`` before steps
+        are adapted, and ``recentred(chains)``, the setting after a part of warm-up.
     watch : callable, optional
         ``watch(so_far, share)``: see `skbayes_sg.recipe.choose.sample_posterior`.
     """
@@ -197,9 +205,7 @@ def _advance(
 
     def work(chain, n):
         with np.errstate(all="ignore"):  # trajectories that leave the range of floats are rejected
-            for _ in range(n):
-                chain.sweeps += 1
-                setting.sweep(chain, adapts)
+            for _ in setting.sweeps(chain, n, adapts):
                 if chain.sweeps % thin:
                     continue
                 place = places.get(len(chain.draws))

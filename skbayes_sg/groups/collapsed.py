@@ -69,6 +69,12 @@ class CollapsedRows:
         return SortedRows(X, facts, codes, starts, self.columns[k][order], np.arange(len(order)))
 
     @property
+    def has_moves(self):
+        """Whether a sweep is more than a visit to the only factor."""
+        moves = self.translations or self.recentrings or self.robust_moves is not None
+        return bool(moves) or self.problem.n_factors > 1
+
+    @property
     def n_rows(self):
         """Number of rows."""
         return self.target.n_rows

@@ -24,10 +24,10 @@ from scipy import linalg
 
 from .._base import streams
 from .._base.interrupts import without_interrupts
-from .chains import GroupChain, parts_of
+from .chains import GroupChain, GroupSampler, parts_of
 from .collapsed import CollapsedRows, Reference
 from .collapsed_kernels import UNKNOWN, new_place, placed
-from .split_hmc import coordinates_of, drawn_noise, visit
+from .split_hmc import StepSizes, VisitNoise, coordinates_of, drawn_noise, visits
 from .start import GroupStart, found_start
 
 __all__ = ["CollapsedHMC", "RowState"]
@@ -35,9 +35,9 @@ __all__ = ["CollapsedHMC", "RowState"]
 FEW_STEPS, MORE_STEPS = 2, 4  # steps of a trajectory, as a rule and where more pay
 # More steps pay with at most so many levels, or if a number of ψ, such as log τ, has a larger sd.
 FEW_LEVELS, WIDE = 10, 0.4
-ACCEPTANCE, JITTER = 0.8, 0.2  # acceptance rate aimed at; random relative change of a step, at most
 MANY = 100  # numbers in (θ, ψ_k), beyond which variances but no covariances are learnt from draws
 SHRUNK = 10  # draws that the widths so far count as where new ones are learnt
+AT_ONCE = 1 << 18  # most numbers in the effects of sweeps that are made together
 
 
 @dataclass
@@ -50,7 +50,7 @@ class RowState:
 
 
 @dataclass
-class CollapsedHMC:
+class CollapsedHMC(GroupSampler):
     """What all chains share: the reference, and coordinates of (θ, ψ_k) for each factor.
 
     Parameters
@@ -119,10 +119,7 @@ class CollapsedHMC:
     def sweep(self, chain, adapts):
         """Visit all factors in turn, then make the exact moves of the module."""
         for k in range(len(chain.u)):
-            probability, share = self._visit(chain, k)
-            chain.accepted += probability, share
-            if adapts:
-                chain.adapt(k, probability - ACCEPTANCE, self.longest(k))
+            chain.accepted += self._visits(chain, k, chain.sweeps, 1, adapts)[2][0]
         rows = self.reference.rows
         for translation in rows.translations:
             translation.move(chain.u, chain.psi, rows.problem.scales, 0.0, chain.rng)
@@ -132,26 +129,45 @@ class CollapsedHMC:
             rows.robust_moves.move(chain.theta, chain.u, chain.psi, chain.rng)
             chain.state = None  # it belongs to the predictors before these moves
 
-    def _visit(self, chain, k):
-        """Visit factor k; return the acceptance probability, and the share of effects accepted."""
+    def sweeps(self, chain, n, adapts):
+        """Move a chain by n sweeps: see `GroupSampler`. Many are made at once if visits are all."""
+        if self.reference.rows.has_moves:
+            yield from super().sweeps(chain, n, adapts)
+            return
+        D, most = len(chain.theta), max(1, AT_ONCE // chain.u[0].size)
+        for first in range(0, n, most):
+            found = self._visits(chain, 0, chain.sweeps + 1, min(most, n - first), adapts)
+            for x, effects, accepted in zip(*found, strict=True):
+                chain.theta, chain.psi[0], chain.u[0] = x[:D], x[D:], effects
+                chain.sweeps += 1
+                chain.accepted += accepted
+                yield
+
+    def _visits(self, chain, k, first, n, adapts):
+        """Visit factor k n times; return x, effects and acceptance rates after each visit.
+
+        `first` is the number of the first of these visits in this part of the warm-up.
+        """
         rows, at, D = self.reference.rows, chain.work[k], len(chain.theta)
         known = UNKNOWN
         if chain.state is not None:
             known, at.g[:D] = chain.state.loss, chain.state.gradient
             at.G[:] = rows.by_level(chain.state.residuals, k)
         x, residuals = np.concatenate([chain.theta, chain.psi[k]]), np.empty(rows.n_rows)
-        jitter = 1.0 + JITTER * (2.0 * chain.rng.random() - 1.0)
-        steps = self.n_steps[k], math.exp(chain.log_step[k]) * jitter
-        noise = drawn_noise(chain.rng, chain.u[k].shape, len(x))
+        noise = [drawn_noise(chain.rng, chain.u[k].shape, len(x)) for _ in range(n)]
+        noise = VisitNoise(*map(np.array, zip(*noise, strict=True)))
         factor = self.reference.law_of_factor(k, chain.u)
+        steps = chain.log_step[k : k + 1], chain.average[k : k + 1]
+        sizes = StepSizes(self.n_steps[k], *steps, first, self.longest(k), adapts)
+        found = np.empty((n, len(x))), np.empty((n, *chain.u[k].shape)), np.empty((n, 2))
         with without_interrupts():
-            probability, share, loss = visit(
-                factor, rows.sorted[k], rows.model, self.coordinates[k], steps, noise, x,
-                chain.u[k], known, at, residuals,
+            loss = visits(
+                factor, rows.sorted[k], rows.model, self.coordinates[k], sizes, noise, x,
+                chain.u[k], known, at, residuals, *found,
             )  # fmt: skip
         chain.theta, chain.psi[k] = x[:D], x[D:]
         chain.state = RowState(loss, at.g[:D].copy(), rows.unsorted(residuals, k))
-        return probability, share
+        return found
 
     def recentred(self, chains):
         """The setting with its reference at the mean of the draws, which have unit width in φ."""

@@ -31,7 +31,7 @@ from ..priors import Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
 from ..recipe.closed_form import conditional_of
-from .chains import GroupChain
+from .chains import GroupChain, GroupSampler
 from .crossed_kernels import FactorSums, crossed_log_density, random_walks
 from .linear_exact import units_of
 from .translations import translations_of
@@ -131,7 +131,7 @@ class Visit:
 
 
 @dataclass
-class CrossedGibbs:
+class CrossedGibbs(GroupSampler):
     """The sampler: its sweep, and the widths of its random walks.
 
     Parameters

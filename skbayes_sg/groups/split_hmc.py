@@ -1,4 +1,4 @@
-"""Kernels of `collapsed_hmc`: a visit to a factor.
+"""Kernels of `collapsed_hmc`: visits to a factor.
 
 In coordinates x = c + F φ in which the law is about N(0, I) the Hamiltonian is split [1]_: the flow
 of |φ|²/2 + |p|²/2 is a rotation, and kicks are by the gradient of the rest, Fᵀ∇U - φ.
@@ -16,20 +16,23 @@ from .._base.jit import entry, inlined
 from ..kernels.energy import kinetic_energy
 from ..kernels.gradient import add_product, pull_back, to_theta
 from ..kernels.layout import NO_SLOPES
+from .adaptation import adapted
 from .algebra import propose_effects
 from .collapsed_kernels import UNKNOWN, placed, potential, whitened
-from .kernels import losses_of_levels, residual_pass
+from .kernels import add_by_level, losses_of_levels, residual_pass
 
 __all__ = [
     "SplitCoordinates",
+    "StepSizes",
     "VisitNoise",
     "coordinates_of",
     "drawn_noise",
     "moved_effects",
     "trajectory",
-    "visit",
+    "visits",
 ]
 
+ACCEPTANCE, JITTER = 0.8, 0.2  # acceptance rate aimed at; random relative change of a step, at most
 FARTHEST = 300.0  # mean |φ_i| beyond which a trajectory is given up
 # Proposals of effects: the share of narrow ones, their width in units of P_l^-½, and the width of
 # broad ones in units of the prior standard deviations.
@@ -50,11 +53,23 @@ def coordinates_of(centre, root):
     return SplitCoordinates(centre, np.ascontiguousarray(root), np.linalg.inv(root))
 
 
-class VisitNoise(NamedTuple):
-    """The random numbers of a visit."""
+class StepSizes(NamedTuple):
+    """Number and size of the steps of trajectories."""
 
+    n_steps: int
+    log_step: np.ndarray  # (1,): log ε
+    average: np.ndarray  # (1,): its average
+    first: int  # number of the first of the visits in this part of the warm-up
+    longest: float  # the largest log ε
+    adapts: bool  # whether log ε is adapted
+
+
+class VisitNoise(NamedTuple):
+    """The random numbers of a visit, or of several, with a first axis for the visits."""
+
+    jitter: np.ndarray  # uniform: by how much steps are shorter or longer
     momentum: np.ndarray  # normals, overwritten by the trajectory
-    accept_uniform: float  # uniform: whether the trajectory is accepted
+    accept_uniform: np.ndarray  # uniform: whether the trajectory is accepted
     narrow: np.ndarray  # (n_levels,), uniform: whether the proposal of a level is a narrow one
     normal: np.ndarray  # (n_levels, q): proposals of the effects
     level_uniforms: np.ndarray  # (n_levels,), uniform: whether a level accepts its proposal
@@ -62,9 +77,9 @@ class VisitNoise(NamedTuple):
 
 def drawn_noise(rng, shape, dimension):
     """Draw `VisitNoise` for effects of shape (n_levels, q) and for x of this dimension."""
-    L = shape[0]
+    L, jitter = shape[0], rng.random()
     first = rng.standard_normal(dimension), rng.random(), rng.random(L)
-    return VisitNoise(*first, rng.standard_normal(shape), rng.random(L))
+    return VisitNoise(jitter, *first, rng.standard_normal(shape), rng.random(L))
 
 
 @inlined
@@ -157,16 +172,43 @@ def moved_effects(factor, rows, model, x, u, noise, at, residuals_out):
     return taken / L, loss
 
 
-@entry
-def visit(factor, rows, model, coordinates, steps, noise, x, u, known, at, residuals_out):
-    """Visit a factor: move x = (θ, ψ) by a trajectory given ζ, and then its effects given x.
+@inlined
+def _noise_of(noise, visit):
+    """The `VisitNoise` of one of several visits."""
+    return VisitNoise(
+        noise.jitter[visit], noise.momentum[visit], noise.accept_uniform[visit],
+        noise.narrow[visit], noise.normal[visit], noise.level_uniforms[visit],
+    )  # fmt: skip
 
-    Return the acceptance probability of x, the share of effects accepted, and Σ w_i ℓ_i.
+
+@entry
+def visits(
+    factor, rows, model, coordinates, sizes, noise, x, u, known, at, residuals_out, x_out, u_out,
+    accepted_out,
+):  # fmt: skip
+    """Visit a factor several times, and return Σ w_i ℓ_i where this ends.
+
+    A visit moves x = (θ, ψ) by a trajectory given ζ, and then the effects u given x. Rows of x_out,
+    u_out and accepted_out are x and u after each of the visits, and the acceptance probability of x
+    with the share of effects accepted. `known` is as for `potential`, and so are at.g and at.G
+    after the visits.
     """
     zeta = np.empty(u.shape)
-    whitened(factor, x, u, at, zeta)
-    probability = trajectory(factor, rows, model, coordinates, steps, noise, x, zeta, known, at)
-    placed(factor, x, zeta, at)
-    _copy(at.u, u)
-    share, loss = moved_effects(factor, rows, model, x, u, noise, at, residuals_out)
-    return probability, share, loss
+    for visit in range(x_out.shape[0]):
+        own = _noise_of(noise, visit)
+        change = 1.0 + JITTER * (2.0 * own.jitter - 1.0)
+        steps = sizes.n_steps, math.exp(sizes.log_step[0]) * change
+        whitened(factor, x, u, at, zeta)
+        probability = trajectory(factor, rows, model, coordinates, steps, own, x, zeta, known, at)
+        placed(factor, x, zeta, at)
+        _copy(at.u, u)
+        share, known = moved_effects(factor, rows, model, x, u, own, at, residuals_out)
+        at.G[:] = 0.0
+        add_by_level(rows.codes, rows.Z, residuals_out, at.G)
+        x_out[visit] = x
+        _copy(u, u_out[visit])
+        accepted_out[visit, 0], accepted_out[visit, 1] = probability, share
+        if sizes.adapts:
+            surplus, number = probability - ACCEPTANCE, sizes.first + visit
+            adapted(sizes.log_step, sizes.average, surplus, number, sizes.longest)
+    return known

@@ -14,15 +14,21 @@ from skbayes_sg._base.threads import one_blas_thread
 from skbayes_sg.diagnostics import check_draws, convergence
 from skbayes_sg.diagnostics.verdict import disagree
 from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning
-from skbayes_sg.groups import chains
-from skbayes_sg.groups.chains import VISIT_SECONDS, GroupChain, _seconds_of_sweep, run_chains
+from skbayes_sg.groups import chains, collapsed_hmc
+from skbayes_sg.groups.chains import (
+    VISIT_SECONDS,
+    GroupChain,
+    GroupSampler,
+    _seconds_of_sweep,
+    run_chains,
+)
 from skbayes_sg.groups.chains import judged as judged_as_in_fits
 from skbayes_sg.groups.collapsed_hmc import CollapsedHMC
 from skbayes_sg.groups.linear_crossed import CrossedGibbs
 from skbayes_sg.groups.linear_exact import run_exact
 from skbayes_sg.groups.linear_slopes import run_slopes
 from skbayes_sg.kernels.layout import FACT_Y
-from skbayes_sg.models import Linear, LinearKnownNoise, Logistic, Poisson
+from skbayes_sg.models import Linear, LinearKnownNoise, Logistic, NegativeBinomial, Poisson
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe.request import Request
 
@@ -67,7 +73,7 @@ def judged(values, mean, sd):
     return np.abs(found)
 
 
-class Sluggish:
+class Sluggish(GroupSampler):
     """A sampler whose θ is autoregressive."""
 
     name, passes, rho = "sluggish", 1, 0.95
@@ -168,11 +174,10 @@ def test_chains_agree_with_other_samplers_of_linear_regression(slopes):
         np.testing.assert_allclose(np.log(spread) / 2.0, draws[:, -3:-1], atol=1e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(Linear, id="noise unknown"),
+        pytest.param(Linear, id="noise unknown", marks=pytest.mark.slow),
         pytest.param(LinearKnownNoise, id="noise known"),
     ],
 )
@@ -256,3 +261,19 @@ def test_the_price_of_more_sweeps_is_told_again(monkeypatch):
     monkeypatch.setattr(chains, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
     with pytest.warns(LongRunWarning, match=r"is predicted to take 1\.3 minutes"):
         assert run_chains(problem, request, CollapsedHMC).thin == 2
+
+
+@pytest.mark.parametrize("at_once", [1, 40, 1 << 18])
+@pytest.mark.parametrize("kind", [Logistic, NegativeBinomial])
+def test_sweeps_that_are_made_at_once_are_those_made_one_by_one(kind, at_once, monkeypatch):
+    problem = problem_of(kind, sizes=(7,), slopes=[[1]])
+    request = Request(seed=0, n_draws=60, n_chains=2, n_warmup=60, thin=2)
+    monkeypatch.setattr(collapsed_hmc, "AT_ONCE", at_once)
+    found = run_chains(problem, request, CollapsedHMC)
+    monkeypatch.setattr(CollapsedHMC, "sweeps", GroupSampler.sweeps)
+    expected = run_chains(problem, request, CollapsedHMC)
+    np.testing.assert_allclose(found.draws, expected.draws, rtol=1e-9)
+    np.testing.assert_allclose(found.moments[0], expected.moments[0], rtol=1e-9)
+    np.testing.assert_array_equal(found.effects[0], expected.effects[0])
+    assert found.diagnostics == pytest.approx(expected.diagnostics, nan_ok=True)
+    assert found.step_size == pytest.approx(expected.step_size)

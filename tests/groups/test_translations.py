@@ -185,7 +185,6 @@ def by_grid(problem):
     return mean, np.sqrt(square - mean**2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler", [CrossedGibbs, pytest.param(CollapsedHMC, marks=pytest.mark.slow)]
 )

@@ -139,6 +139,12 @@ MUTANTS = [
         f"{COLLAPSED}::test_trajectories_are_reversible_and_keep_the_energy",
     ),
     Mutant(
+        "effects that pull where they were before the visit", "groups/split_hmc.py",
+        "        at.G[:] = 0.0\n        add_by_level(rows.codes, rows.Z, residuals_out, at.G)\n",
+        "",
+        "test_group_chains.py::test_sweeps_that_are_made_at_once_are_those_made_one_by_one",
+    ),
+    Mutant(
         "effects of the other columns forgotten", "groups/kernels.py",
         "eta[k, 0] = line[k] + others[k] + _effect", "eta[k, 0] = line[k] + _effect",
         f"{COLLAPSED}::test_the_potential_is_that_of_the_joint_law_and_of_the_volume"
@@ -817,7 +823,7 @@ MUTANTS = [
     ),
     Mutant(
         "mean of the rows without its own prior", "factorisation/hyperpriors.py",
-        "(beta + n) * precision, lower", "n * precision, lower",
+        "cholesky((beta + n) * precision)", "cholesky(n * precision)",
         "test_factorisation.py::test_normal_wishart_is_conjugate",
     ),
     Mutant(
