@@ -1,11 +1,13 @@
 """Conversion of categories of any kind to row numbers 0, 1, 2, ... and back."""
 
+import datetime
 import math
+import numbers
 
 import numpy as np
 
 __all__ = ["UNSEEN", "encode", "encode_table", "first_duplicate", "has_another_type", "keys"]
-__all__ += ["learn", "learn_table"]
+__all__ += ["learn", "learn_table", "values_of"]
 
 UNSEEN = -1  # the code of a category that is not in the data
 
@@ -13,13 +15,17 @@ UNSEEN = -1  # the code of a category that is not in the data
 # multiple of the number of rows.
 MOST_APART = 4
 
+# What values of types of NumPy are; numbers of all types are equal if their values are.
+KINDS = {"U": "a string", "S": "a string", "M": "a date", "m": "a duration"}
+MIDNIGHT = datetime.time()
+
 
 def _is_object(column):
     return column.dtype.kind == "O"
 
 
-def _values(column):
-    """Return the values of a column as a list of Python objects.
+def values_of(column):
+    """Return the values of a column as a list of Python objects, with dates as those at midnight.
 
     NumPy converts dates in nanoseconds to whole numbers, so they are converted to microseconds
     first, if that changes none of them.
@@ -28,7 +34,10 @@ def _values(column):
         rounded = column.astype(f"{column.dtype.kind}8[us]")
         if (rounded == column).all():
             return rounded.tolist()
-    return column.tolist()
+    return [
+        datetime.datetime.combine(value, MIDNIGHT) if type(value) is datetime.date else value
+        for value in column.tolist()
+    ]
 
 
 def learn(column):
@@ -86,15 +95,50 @@ def _of_whole_numbers(column):
 
 
 def encode(column, categories):
-    """Return the place of each value among `categories`; `UNSEEN` for values that are not there."""
+    """Return the place of each value among `categories`; `UNSEEN` for values that are not there.
+
+    Dates are equal to dates and times at midnight, and numbers of less precision to those that are
+    rounded to them.
+    """
     if _is_object(column) or _is_object(categories):
-        places = {value: place for place, value in enumerate(_values(categories))}
-        codes = (places.get(value, UNSEEN) for value in _values(column))
+        places = {value: place for place, value in enumerate(values_of(categories))}
+        codes = (places.get(value, UNSEEN) for value in values_of(column))
         return np.fromiter(codes, np.int32, len(column))
-    if (column.dtype.kind in "US") != (categories.dtype.kind in "US"):
+    if _kinds(column) != _kinds(categories):
         return np.full(len(column), UNSEEN, dtype=np.int32)  # numbers and strings are never equal
+    column, categories = _rounded(column, categories)
     places = np.minimum(np.searchsorted(categories, column), len(categories) - 1)
     return np.where(categories[places] == column, places, UNSEEN).astype(np.int32)
+
+
+def _rounded(column, categories):
+    """Round numbers to the type of less precision, if all categories then remain different."""
+    if column.dtype.kind != "f" or categories.dtype.kind != "f":
+        return column, categories
+    least = min(column.dtype, categories.dtype, key=lambda dtype: dtype.itemsize)
+    with np.errstate(over="ignore"):
+        rounded = categories.astype(least)
+        if not (rounded[1:] > rounded[:-1]).all():
+            return column, categories
+        return column.astype(least), rounded
+
+
+def _kinds(values):
+    """The kinds of values that a column has, such as strings, numbers and dates."""
+    if not _is_object(values):
+        return {KINDS.get(values.dtype.kind, "a number")}
+    return {_kind(value) for value in values.tolist()}
+
+
+def _kind(value):
+    """What a value is: values of two kinds are never equal."""
+    if isinstance(value, str):
+        return "a string"
+    if isinstance(value, numbers.Number):
+        return "a number"
+    if isinstance(value, datetime.date):
+        return "a date" if getattr(value, "tzinfo", None) is None else "a date with a time zone"
+    return type(value).__name__
 
 
 def learn_table(X):
@@ -115,9 +159,9 @@ def learn_table(X):
     return [categories for categories, _ in learnt], offsets, codes
 
 
-def has_another_type(value, categories):
-    """Whether the value is a string and no category is, or the value is not and all of them are."""
-    return all(isinstance(own, str) != isinstance(value, str) for own in categories.tolist())
+def has_another_type(values, categories):
+    """Whether no category is of the kind of the first of some values, as of strings or of dates."""
+    return not _kinds(values[:1]) <= _kinds(categories)
 
 
 def encode_table(X, categories, offsets):

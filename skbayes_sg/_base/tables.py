@@ -1,10 +1,13 @@
-"""What conversion to NumPy arrays would silently change: dates, and nulls of Arrow dictionaries."""
+"""What conversion to NumPy arrays would silently change or lose.
+
+These are dates, nulls of Arrow dictionaries, and the names of the columns of Dask's data frames.
+"""
 
 import datetime
 
 import numpy as np
 
-__all__ = ["decoded", "is_arrow", "reject_dates"]
+__all__ = ["decoded", "is_arrow", "is_dask", "reject_dates"]
 
 # Beginnings of the names of types of NumPy, pandas, Polars and pyarrow: "time" is also that of
 # timedelta and timestamp.
@@ -17,12 +20,20 @@ def is_arrow(values):
     return type(values).__module__.split(".")[0] == "pyarrow"
 
 
-def decoded(values):
-    """Return a table or an array of pyarrow with plain values in place of dictionaries.
+def is_dask(*collections):
+    """Whether any of the arguments is a Dask collection."""
+    return any(type(x).__module__.partition(".")[0].startswith("dask") for x in collections)
 
-    NumPy would take a null of a dictionary for its last entry. All other objects are returned as
-    they are.
+
+def decoded(values):
+    """Return values that NumPy reads as they are.
+
+    A collection of Dask is computed. Tables and arrays of pyarrow have plain values in place of
+    dictionaries, a null of which NumPy would take for the last entry. All other objects are
+    returned as they are.
     """
+    if is_dask(values):
+        return values.compute()
     if not is_arrow(values):
         return values
     if not hasattr(values, "schema"):

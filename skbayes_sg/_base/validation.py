@@ -326,9 +326,9 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
     A memory-mapped X stays on disk: it is read in parts, and not copied.
     """
     reject_masked(X=X, y=y)
+    X, y = decoded(X), decoded(y)
     _reject_repeated_names(X)
     reject_dates(X=X, **({"y": y} if y_numeric else {}))
-    X, y = decoded(X), decoded(y)
     if sparse.issparse(X):
         _check_indices(X)
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}

@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 from scipy import sparse
 
+from .._base.tables import is_dask
 from .._base.validation import Parameters
 from ..models import Linear, Logistic, NegativeBinomial, Robust
-from ..shards.dask import is_dask
 
 __all__ = ["check_levels", "check_parameters", "has_groups", "warn_of_indicators"]
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import streams
 from .._base import weights as weighting
 from .._base.callbacks import with_callbacks
+from .._base.tables import is_dask
 from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import (
     Parameters,
@@ -29,7 +30,7 @@ from ..models import Linear, LinearKnownNoise, Robust, predictive
 from ..models.count_tails import CountTails
 from ..priors import Flat, Units
 from ..priors.families import resolve
-from ..shards.dask import is_dask, parts_of
+from ..shards.dask import parts_of
 from ._base import BayesianGLM, all_or_nothing
 from ._few_rows import naming_exact_fits
 from ._group_checks import has_groups

@@ -200,9 +200,24 @@ def first_label(y):
 # -- sums over parts ------------------------------------------------------------------------------
 
 
-def describe(reader, part, s):
-    """Read a part of the rows, and return its summary as `described` makes it."""
+def surveyed(parts, reader, n_jobs):
+    """Those of the parts that have rows, and the `ShardSummary` of them."""
+    found = parts.map(partial(describe, reader, parts.may_be_empty), n_jobs=n_jobs)
+    kept = [one is not None for one in found]
+    if not any(kept):
+        raise ValueError(f"X has no rows in any of its {len(kept)} partitions.")
+    parts = parts if all(kept) else parts.those(kept)
+    return parts, ShardSummary([one for one in found if one is not None])
+
+
+def describe(reader, may_be_empty, part, s):
+    """Read a part of the rows, and return its summary as `described` makes it.
+
+    It is None for a part without rows, if it `may_be_empty`.
+    """
     del s
+    if may_be_empty and part[0].shape[0] == 0:
+        return None
     reader = clone(reader)
     return described(reader, *reader._read(*part))
 
@@ -367,10 +382,11 @@ class FromShards:
     def _fit_parts(self, parts):
         """Sample the shards of `parts` (see `skbayes_sg.shards.local`), each where it lies."""
         self._refuse_learned_scales("a fit of shards")
-        S, combiner = self._division(len(parts))
+        _, combiner = self._division(len(parts))
         asked = self._request(1 << 60)
         reader = clone(self).set_params(random_state=None)
-        summary = ShardSummary(parts.map(partial(describe, reader), n_jobs=asked.n_jobs))
+        parts, summary = surveyed(parts, reader, asked.n_jobs)
+        S = len(parts)
         vars(self).update(summary.names)
         plan = self._plan(summary)
         self._forget(None, None)

@@ -10,6 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import with_callbacks
+from .._base.tables import is_dask
 from .._base.typing import ArrayLike, MatrixLike
 from .._base.validation import (
     Parameters,
@@ -22,7 +23,7 @@ from .._base.validation import (
 from ..models import Logistic, Softmax
 from ..models.class_likelihood import class_log_likelihood
 from ..models.probabilities import mean_probabilities
-from ..shards.dask import is_dask, parts_of
+from ..shards.dask import parts_of
 from ._base import BLOCK_BYTES, BayesianGLM, all_or_nothing
 from ._classes import ClassPredictions, check_labels, check_targets, class_weights, encode
 from ._group_checks import has_groups

@@ -6,7 +6,13 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
-from .._base.categories import encode_table, first_duplicate, has_another_type, learn_table
+from .._base.categories import (
+    encode_table,
+    first_duplicate,
+    has_another_type,
+    learn_table,
+    values_of,
+)
 from .._base.tables import decoded, reject_dates
 from .._base.validation import reject_masked
 
@@ -95,11 +101,11 @@ def _of_another_type(X, codes, categories):
     result is empty.
     """
     for c, known in enumerate(categories):
-        new = X[codes[:, c] < 0, c].tolist()
-        if new and has_another_type(new[0], known):
+        new = X[codes[:, c] < 0, c]
+        if len(new) and has_another_type(new, known):
             return (
-                f"; in column {c} they are like {new[0]!r}, and those of the fit like "
-                f"{known.tolist()[0]!r}: convert them to the type that they had in the fit"
+                f"; in column {c} they are like {values_of(new)[0]!r}, and those of the fit like "
+                f"{values_of(known)[0]!r}: convert them to the type that they had in the fit"
             )
     return ""
 

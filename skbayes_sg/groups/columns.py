@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_features
 
-from .._base.categories import UNSEEN, encode, has_another_type, learn
+from .._base.categories import UNSEEN, encode, has_another_type, learn, values_of
 from .._base.tables import decoded, is_arrow
 from .._base.validation import is_whole, reject_masked
 
@@ -30,6 +30,15 @@ class Levels:
     name: str
     known: np.ndarray
 
+    @property
+    def labels(self):
+        """A text for each level, different ones also for the levels 1 and "1"."""
+        if self.known.dtype.kind == "M":
+            return np.datetime_as_string(self.known, unit="auto").tolist()
+        levels = self.known.tolist()
+        texts = [str(level) for level in levels]
+        return texts if len(set(texts)) == len(texts) else [repr(level) for level in levels]
+
     def encode(self, values):
         """Level numbers of values, and numbers of the levels that were not in the fit.
 
@@ -41,18 +50,17 @@ class Levels:
         new, rest = np.full(len(codes), -1), (codes == UNSEEN) & ~missing
         if rest.any():
             unknown, new[rest] = learn(values[rest])
-            self._warn_of_another_type(unknown.tolist()[0])
+            self._warn_of_another_type(unknown)
         return codes, new
 
     def _warn_of_another_type(self, unknown):
-        """`UserWarning` for numbers where all levels of the fit are strings, and conversely."""
+        """`UserWarning` for levels of another kind, such as numbers where strings were fitted."""
         if not has_another_type(unknown, self.known):
             return
-        known = self.known.tolist()
         warnings.warn(
-            f"The column {self.name!r} holds levels such as {unknown!r}, and those of the fit, "
-            f"such as {known[0]!r}, have another type: the former are predicted as new levels. "
-            "Convert the column to the type that it had in the fit.",
+            f"The column {self.name!r} holds levels such as {values_of(unknown)[0]!r}, and those "
+            f"of the fit, such as {values_of(self.known)[0]!r}, have another type: the former are "
+            "predicted as new levels. Convert the column to the type that it had in the fit.",
             UserWarning,
             stacklevel=2,
         )
@@ -174,9 +182,11 @@ def as_table(X):
     if sparse.issparse(X):
         raise TypeError("group_effects needs a dense X; a sparse matrix was passed.")
     if hasattr(X, "columns") or hasattr(X, "dtype"):
-        if np.ndim(X) != 2:
-            raise ValueError(f"X must have two dimensions, got {np.ndim(X)}.")
-        return decoded(X)
+        X = decoded(X)
+        n_axes = 2 if is_arrow(X) else np.ndim(X)  # a table of pyarrow may have no common type
+        if n_axes != 2:
+            raise ValueError(f"X must have two dimensions, got {n_axes}.")
+        return X
     table = np.array(X, dtype=object)
     if table.ndim != 2:
         raise ValueError(f"X must be a table with two dimensions, got {table.ndim}.")

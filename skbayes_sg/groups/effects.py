@@ -62,7 +62,7 @@ class FittedEffects:
             self.levels, self.slope_names, self.weight, self.moments, strict=True
         ):
             ends = ["", *(f":{slope}" for slope in slopes)]
-            labels += [f"{own.name}[{level}]{end}" for level in own.known.tolist() for end in ends]
+            labels += [f"{own.name}[{level}]{end}" for level in own.labels for end in ends]
             columns["rows"].append(np.repeat(weight, len(ends)))
             for name, values in zip(("mean", "sd"), moments, strict=True):
                 columns[name].append(values)

@@ -7,14 +7,10 @@ from functools import partial
 
 import numpy as np
 
+from .._base.tables import is_dask
 from .local import LocalParts, collected, run_elsewhere
 
-__all__ = ["DaskParts", "is_dask", "parts_of"]
-
-
-def is_dask(*collections):
-    """Whether any of the arguments is a Dask collection."""
-    return any(type(x).__module__.partition(".")[0].startswith("dask") for x in collections)
+__all__ = ["DaskParts", "parts_of"]
 
 
 def _rows_of(X):
@@ -101,8 +97,14 @@ class DaskParts:
     this process.
     """
 
+    may_be_empty = True  # as after a filter
+
     def __init__(self, pieces):
         self.pieces = pieces
+
+    def those(self, kept):
+        """The partitions for which `kept` is true."""
+        return DaskParts([own for own, is_kept in zip(self.pieces, kept, strict=True) if is_kept])
 
     def __len__(self):
         return len(self.pieces)

@@ -114,6 +114,8 @@ class LocalParts:
     `items` are the names of what a part may have; all after the second are optional.
     """
 
+    may_be_empty = False
+
     def __init__(self, shards, items=("X", "y", "sample_weight")):
         of_folder = isinstance(shards, (str, Path))
         self.parts = _of_folder(shards, items[2:]) if of_folder else list(shards)

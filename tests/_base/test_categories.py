@@ -1,4 +1,6 @@
-"""Categories of whole numbers are counted, with the answer that sorting gives."""
+"""Categories of all types, and what a value of one type is among categories of another."""
+
+import datetime
 
 import numpy as np
 import pytest
@@ -43,6 +45,64 @@ def test_what_is_not_counted_is_sorted(name):
     known, codes = categories.learn(column)
     np.testing.assert_array_equal(known, np.unique(column))
     np.testing.assert_array_equal(known[codes], column)
+
+
+def objects(*values):
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+DAYS = np.array(["2020-03-01", "2020-03-02"], dtype="datetime64[D]")
+DATES = {
+    "days": DAYS,
+    "seconds": DAYS.astype("datetime64[s]"),
+    "nanoseconds": DAYS.astype("datetime64[ns]"),
+    "dates": objects(datetime.date(2020, 3, 1), datetime.date(2020, 3, 2)),
+    "dates and times": objects(datetime.datetime(2020, 3, 1), datetime.datetime(2020, 3, 2)),
+}
+
+
+@pytest.mark.parametrize("own", DATES)
+@pytest.mark.parametrize("other", DATES)
+def test_a_date_is_the_same_in_all_types(own, other):
+    known, _ = categories.learn(DATES[own])
+    column = DATES[other][[1, 0, 1]]
+    assert categories.encode(column, known).tolist() == [1, 0, 1]
+    assert not categories.has_another_type(column, known)
+
+
+KINDS = {
+    "days": DAYS,
+    "dates": DATES["dates"],
+    "with a time zone": objects(datetime.datetime(2020, 3, 1, tzinfo=datetime.UTC)),
+    "numbers": np.array([18322, 18323]),
+    "number objects": objects(18322, 2.5),
+    "durations": DAYS - np.datetime64("1970-01-01"),
+    "strings": np.array(["2020-03-01"]),
+    "string objects": objects("2020-03-01"),
+    "tuples": objects((1, 2)),
+}
+SAME = {"days": "dates", "numbers": "number objects", "strings": "string objects"}
+
+
+@pytest.mark.parametrize("own", KINDS)
+@pytest.mark.parametrize("other", KINDS)
+def test_values_of_different_kinds_are_never_equal(own, other):
+    is_same = own == other or SAME.get(own) == other or SAME.get(other) == own
+    assert categories.has_another_type(KINDS[other], KINDS[own]) == (not is_same)
+    known, _ = categories.learn(KINDS[own])
+    codes = categories.encode(KINDS[other], known)
+    assert (codes[0] == categories.UNSEEN) == (not is_same)
+
+
+def test_numbers_are_equal_if_they_are_rounded_alike():
+    doses, single = np.array([0.1, 0.2, 0.3, 0.7]), np.float32([0.7, 0.1, 0.5])
+    assert categories.encode(single, doses).tolist() == [3, 0, categories.UNSEEN]
+    assert categories.encode(doses, np.unique(single)).tolist() == [0, -1, -1, 2]
+    near = np.array([1.0, 1.0 + 1e-12])  # equal in single precision, and therefore not rounded
+    assert categories.encode(np.float32([1.0]), near).tolist() == [0]
+    assert categories.encode(near, near).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("n_categories", [1000, 100_000])

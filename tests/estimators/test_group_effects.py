@@ -227,6 +227,34 @@ def test_levels_of_another_type_are_told():
         model.predict(numbers.astype({"store": str}))
 
 
+def test_levels_can_be_dates_in_tables_of_any_library():
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    X, eta = table()
+    days = pd.Timestamp("2020-03-01") + pd.to_timedelta(X["store"].map(STORES.index), "D")
+    X = X.assign(store=days)
+    model = BayesianLinearRegression(**QUICK).fit(X, eta)
+    others = [X.assign(store=days.dt.date), pa.table(X), pa.table(X.assign(store=days.dt.date))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for own in others:
+            np.testing.assert_array_equal(model.predict(own), model.predict(X))
+            again = BayesianLinearRegression(**QUICK).fit(own, eta)
+            np.testing.assert_array_equal(again.predict(X), model.predict(X))
+            assert list(again.effects_.labels) == [f"store[2020-03-0{k}]" for k in range(1, 6)]
+    assert model.effects_.labels == again.effects_.labels
+    for other in (days.dt.tz_localize("UTC"), 3):
+        with pytest.warns(UserWarning, match="have another type"):
+            model.predict(X.assign(store=other))
+
+
+def test_different_levels_have_different_labels():
+    X, eta = table(20)
+    levels = np.array([1, "1", "b", 2.5] * 5, dtype=object)
+    model = BayesianLinearRegression(**QUICK).fit(X.assign(store=levels), eta)
+    labels = ["store[1]", "store['1']", "store['b']", "store[2.5]"]
+    assert list(model.effects_.labels) == labels
+
+
 def test_odds_ratios_are_of_the_other_columns():
     model = fitted("BayesianLogisticRegression")[0]
     lower, upper = model.odds_ratio_interval(per=[1.0, 2.0])

@@ -9,7 +9,8 @@ from problems import STOCHASTIC, binary, quick
 from sklearn.base import clone
 
 from skbayes_sg import BayesianLinearRegression
-from skbayes_sg.shards.dask import is_dask, parts_of
+from skbayes_sg._base.tables import is_dask
+from skbayes_sg.shards.dask import parts_of
 
 distributed = pytest.importorskip("distributed", reason="needs dask[distributed]")
 dask = pytest.importorskip("dask")
@@ -133,6 +134,22 @@ def test_dataframes():
     found = quick().fit(parts[["a", "b", "c"]], parts["y"])
     assert found.feature_names_in_.tolist() == ["a", "b", "c"]
     assert len(found.subposteriors_) == 3
+    there, here = parts[["a", "b", "c"]], frame[["a", "b", "c"]]
+    np.testing.assert_array_equal(found.predict_proba(there), found.predict_proba(here))
+    with pytest.raises(ValueError, match="must be in the same order"):
+        found.predict(parts[["c", "b", "a"]])
+
+
+def test_empty_partitions_are_left_out():
+    """As after a filter."""
+    rows = da.from_array(np.arange(150), CUTS[:1]) < 110
+    found = quick().fit(*(own[rows] for own in ROWS))
+    wanted = quick().fit_shards(PARTS[:2])
+    np.testing.assert_array_equal(found.posterior_.flat, wanted.posterior_.flat)
+    with pytest.raises(ValueError, match="X has no rows in any of its 3 partitions"):
+        quick().fit(*(own[rows & ~rows] for own in ROWS))
+    with pytest.raises(ValueError, match="shard 1 of 2: Found array with 0 sample"):
+        quick().fit_shards([PARTS[0], (X[:0], y[:0])])
 
 
 def test_regression():

@@ -142,7 +142,9 @@ def test_moments_of_parts(kind):
 def test_scales_of_priors_are_those_of_all_rows():
     model = BayesianLinearRegression()
     Z = X * [1.0, 100.0, 1e-3] + [0.0, 5.0, 1.0]
-    parts = [describe(model, (*part, None), s) for s, part in enumerate(parts_of(Z, 3.0 * Y))]
+    parts = [
+        describe(model, False, (*part, None), s) for s, part in enumerate(parts_of(Z, 3.0 * Y))
+    ]
     summary = ShardSummary(parts)
     model.n_features_in_ = 3
     plan = model._plan(summary)
