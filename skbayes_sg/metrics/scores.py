@@ -3,9 +3,9 @@
 A scorer is a plain function ``f(estimator, X, y) -> float`` for the ``scoring`` argument of
 `sklearn.model_selection.GridSearchCV` and its relatives; greater is better. The estimator may be a
 classifier or a regressor of this package, a pipeline or a search. Scorers of predictive
-distributions also take the exposures of counts, as metadata where metadata routing is enabled.
-What scikit-learn provides (log-loss, Brier score, pinball loss, calibration curves) is not repeated
-here.
+distributions also take weights of rows and the exposures of counts, and where metadata routing is
+enabled they use those that are passed as metadata. What scikit-learn provides (log-loss, Brier
+score, pinball loss, calibration curves) is not repeated here.
 """
 
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
+from sklearn.utils.validation import _check_sample_weight
 
 from .._base.typing import ArrayLike, MatrixLike
 from .._base.validation import warn_without_exposure
@@ -27,12 +28,25 @@ OF_REGRESSORS = "neg_log_predictive_density_scorer, neg_crps_scorer or neg_cover
 OF_CLASSIFIERS = "neg_log_predictive_density_scorer or neg_calibration_error_scorer"
 
 
-def _with_exposure(scorer):
-    """Make a scorer request the metadata `exposure` where metadata routing is enabled."""
-    requests = MetadataRequest(owner=scorer.__name__)
-    requests.score.add_request(param="exposure", alias=True)
-    scorer.get_metadata_routing = lambda: requests
-    return scorer
+def _requesting(*names):
+    """Make a scorer request these metadata where metadata routing is enabled."""
+
+    def requesting(scorer):
+        requests = MetadataRequest(owner=scorer.__name__)
+        for name in names:
+            requests.score.add_request(param=name, alias=True)
+        scorer.get_metadata_routing = lambda: requests
+        return scorer
+
+    return requesting
+
+
+def _mean(values, sample_weight):
+    """The mean of values, weighted if there are weights."""
+    if sample_weight is None:
+        return float(np.mean(values))
+    weight = _check_sample_weight(sample_weight, values, ensure_non_negative=True)
+    return float(np.average(values, weights=weight))
 
 
 def given(exposure):
@@ -40,9 +54,13 @@ def given(exposure):
     return {} if exposure is None else {"exposure": exposure}
 
 
-@_with_exposure
+@_requesting("exposure", "sample_weight")
 def neg_log_predictive_density_scorer(
-    estimator: Any, X: MatrixLike, y: ArrayLike, exposure: ArrayLike | None = None
+    estimator: Any,
+    X: MatrixLike,
+    y: ArrayLike,
+    exposure: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean log predictive density of held-out labels or numbers; greater is better.
 
@@ -69,6 +87,8 @@ def neg_log_predictive_density_scorer(
         Labels, all of them among ``estimator.classes_``, or numbers.
     exposure : array-like of shape (n_rows,), optional
         Exposures of counts; a warning says if they are missing after a fit with exposures.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows in the mean.
 
     Returns
     -------
@@ -90,10 +110,10 @@ def neg_log_predictive_density_scorer(
     """
     if exposure is not None or not hasattr(estimator, "predict_proba"):
         final, X = unwrapped(estimator, X)
-        return float(np.mean(final.predict_log_density(X, y, **given(exposure))))
+        return _mean(final.predict_log_density(X, y, **given(exposure)), sample_weight)
     probabilities = np.asarray(estimator.predict_proba(X))
     of_label = probabilities[np.arange(len(probabilities)), columns_of(estimator, y)]
-    return float(np.log(np.maximum(of_label, np.finfo(np.float64).tiny)).mean())
+    return _mean(np.log(np.maximum(of_label, np.finfo(np.float64).tiny)), sample_weight)
 
 
 def unwrapped(estimator: Any, X: MatrixLike) -> tuple[Any, Any]:
@@ -155,9 +175,13 @@ def _method_for(scorer, estimator, name, *, regressors):
     )
 
 
-@_with_exposure
+@_requesting("exposure", "sample_weight")
 def neg_crps_scorer(
-    estimator: Any, X: MatrixLike, y: ArrayLike, exposure: ArrayLike | None = None
+    estimator: Any,
+    X: MatrixLike,
+    y: ArrayLike,
+    exposure: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Negated continuous ranked probability score of 200 predictive draws; greater is better.
 
@@ -172,6 +196,8 @@ def neg_crps_scorer(
     y : array-like of shape (n_rows,)
     exposure : array-like of shape (n_rows,), optional
         Exposures of counts; a warning says if they are missing after a fit with exposures.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows in the mean.
 
     Returns
     -------
@@ -199,12 +225,17 @@ def neg_crps_scorer(
     final, X = unwrapped(estimator, X)
     sample_y = _method_for("neg_crps_scorer", final, "sample_y", regressors=True)
     warn_without_exposure(final, exposure, "neg_crps_scorer")
-    return -crps(y, sample_y(X, 200, random_state=0, **given(exposure)))
+    drawn = sample_y(X, 200, random_state=0, **given(exposure))
+    return -crps(y, drawn, sample_weight=sample_weight)
 
 
-@_with_exposure
+@_requesting("exposure", "sample_weight")
 def neg_coverage_error_scorer(
-    estimator: Any, X: MatrixLike, y: ArrayLike, exposure: ArrayLike | None = None
+    estimator: Any,
+    X: MatrixLike,
+    y: ArrayLike,
+    exposure: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Negated distance of the share of values inside their 90 % intervals from 0.9.
 
@@ -220,6 +251,8 @@ def neg_coverage_error_scorer(
     y : array-like of shape (n_rows,)
     exposure : array-like of shape (n_rows,), optional
         Exposures of counts; a warning says if they are missing after a fit with exposures.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows in the mean.
 
     Returns
     -------
@@ -249,10 +282,14 @@ def neg_coverage_error_scorer(
     scorer, name = "neg_coverage_error_scorer", "predict_interval"
     predict_interval = _method_for(scorer, final, name, regressors=True)
     warn_without_exposure(final, exposure, scorer)
-    return -abs(interval_coverage(y, *predict_interval(X, 0.9, **given(exposure))) - 0.9)
+    ends = predict_interval(X, 0.9, **given(exposure))
+    return -abs(interval_coverage(y, *ends, sample_weight=sample_weight) - 0.9)
 
 
-def neg_calibration_error_scorer(estimator: Any, X: MatrixLike, y: ArrayLike) -> float:
+@_requesting("sample_weight")
+def neg_calibration_error_scorer(
+    estimator: Any, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
     """Negated expected calibration error in ten bins of equal width; greater is better.
 
     For two classes it is the error of the probability of the second class; for more, the error of
@@ -267,6 +304,8 @@ def neg_calibration_error_scorer(estimator: Any, X: MatrixLike, y: ArrayLike) ->
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
         Labels, all of them among ``estimator.classes_``.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows, which count as if repeated.
 
     Returns
     -------
@@ -297,9 +336,9 @@ def neg_calibration_error_scorer(estimator: Any, X: MatrixLike, y: ArrayLike) ->
     probabilities = np.asarray(predict_proba(X))
     columns = columns_of(estimator, y)
     if probabilities.shape[1] == 2:
-        return -calibration_error(columns, probabilities[:, 1])
+        return -calibration_error(columns, probabilities[:, 1], sample_weight=sample_weight)
     right = columns == probabilities.argmax(axis=1)
-    return -calibration_error(right, probabilities.max(axis=1))
+    return -calibration_error(right, probabilities.max(axis=1), sample_weight=sample_weight)
 
 
 def ksd_scorer(estimator: Any, X: Any = None, y: Any = None) -> float:
@@ -375,7 +414,12 @@ def columns_of(estimator, y):
 
 
 def calibration_error(
-    y: ArrayLike, probabilities: ArrayLike, *, n_bins: int = 10, strategy: str = "uniform"
+    y: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    n_bins: int = 10,
+    strategy: str = "uniform",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Expected calibration error: the distance of predicted probabilities from frequencies.
 
@@ -398,6 +442,8 @@ def calibration_error(
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width in [0, 1], or with equal numbers of events.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the events, which count as if repeated; bins do not depend on them.
 
     Returns
     -------
@@ -424,7 +470,8 @@ def calibration_error(
         raise ValueError(f"probabilities must lie in [0, 1], got {p.min():g} to {p.max():g}.")
     p = np.clip(p, 0.0, 1.0)
     bins = np.searchsorted(_inner_edges(p, n_bins, strategy), p)
-    return float(np.abs(np.bincount(bins, y - p)).sum() / len(p))
+    weight = _check_sample_weight(sample_weight, p, ensure_non_negative=True)
+    return float(np.abs(np.bincount(bins, weight * (y - p))).sum() / weight.sum())
 
 
 def _inner_edges(p, n_bins, strategy):
@@ -439,7 +486,13 @@ def _inner_edges(p, n_bins, strategy):
     raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}.")
 
 
-def interval_coverage(y: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float:
+def interval_coverage(
+    y: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     """Share of values that lie inside their intervals, ends included.
 
     Intervals of probability 0.9 from a calibrated model cover 90 % of n new values, with standard
@@ -451,6 +504,8 @@ def interval_coverage(y: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float
         The observed values.
     lower, upper : array-like of shape (n,)
         The intervals.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the values in the share.
 
     Returns
     -------
@@ -467,10 +522,10 @@ def interval_coverage(y: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float
     check_consistent_length(y, lower, upper)
     if not (lower <= upper).all():  # also for NaN
         raise ValueError("lower must not exceed upper, and neither may be NaN.")
-    return float(((lower <= y) & (y <= upper)).mean())
+    return _mean((lower <= y) & (y <= upper), sample_weight)
 
 
-def crps(y: ArrayLike, samples: ArrayLike) -> float:
+def crps(y: ArrayLike, samples: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
     """Continuous ranked probability score of predictive samples, averaged; smaller is better.
 
     .. math:: \\mathrm{CRPS}(F, y) = \\int (F(z) - 1[y \\le z])^2 \\, dz
@@ -485,6 +540,8 @@ def crps(y: ArrayLike, samples: ArrayLike) -> float:
         The observed values.
     samples : array-like of shape (n_rows, n_samples)
         Draws from the predictive distribution of each row, all with the same weight.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows in the mean.
 
     Returns
     -------
@@ -510,7 +567,7 @@ def crps(y: ArrayLike, samples: ArrayLike) -> float:
     m = X.shape[1]
     # Σ_ij |X_i - X_j| / 2 = Σ_i (2 i - m - 1) X_(i): X_(i) is above i - 1 others and below m - i
     spread = X @ (2.0 * np.arange(1, m + 1) - m - 1) / m**2
-    return float((np.abs(X - y[:, None]).mean(axis=1) - spread).mean())
+    return _mean(np.abs(X - y[:, None]).mean(axis=1) - spread, sample_weight)
 
 
 def _finite(name, values):

@@ -4,12 +4,13 @@ import doctest
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.calibration import calibration_curve
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -250,6 +251,59 @@ def test_scores_of_a_regressor_by_hand(regression):
     pairs = np.abs(draws[:, :, None] - draws[:, None, :]).mean(axis=(1, 2))
     expected = (np.abs(draws - y[:, None]).mean(axis=1) - 0.5 * pairs).mean()
     assert np.isclose(neg_crps_scorer(pipe, X, y), -expected)
+
+
+OF_NUMBERS = [neg_log_predictive_density_scorer, neg_crps_scorer, neg_coverage_error_scorer]
+
+
+@pytest.mark.parametrize("scorer", OF_NUMBERS)
+def test_weights_of_numbers_are_those_of_the_rows(scorer, regression):
+    """Draws of repeated rows differ, so that only weights of zero leave the score as it is."""
+    pipe, X, y = regression
+    there = np.arange(len(y)) < 100
+    rows = scorer(pipe, X[there], y[there])
+    np.testing.assert_allclose(scorer(pipe, X, y, sample_weight=3.0 * there), rows, rtol=0.02)
+    assert scorer(pipe, X, y, sample_weight=np.ones(len(y))) == pytest.approx(scorer(pipe, X, y))
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        scorer(pipe, X, y, sample_weight=np.where(there, -1.0, 1.0))
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_of_labels_count_like_repeated_rows(scorer, n_classes):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(n_classes), 40)
+    y, weight = rng.integers(0, n_classes, 40), rng.integers(0, 4, 40)
+    model, again = Stated(range(n_classes)), np.repeat(np.arange(40), weight)
+    expected = scorer(model, P[again], y[again])
+    assert scorer(model, P, y, sample_weight=weight) == pytest.approx(expected)
+
+
+def test_weights_of_crps_and_coverage_count_like_repeated_rows():
+    rng = np.random.default_rng(0)
+    y, draws, weight = rng.normal(size=40), rng.normal(size=(40, 9)), rng.integers(0, 4, 40)
+    again = np.repeat(np.arange(40), weight)
+    assert crps(y, draws, sample_weight=weight) == pytest.approx(crps(y[again], draws[again]))
+    ends = np.quantile(draws, [0.2, 0.8], axis=1)
+    expected = interval_coverage(y[again], *ends[:, again])
+    assert interval_coverage(y, *ends, sample_weight=weight) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_scorers_use_weights_that_are_routed(scorer):
+    X, y = load_wine(return_X_y=True)
+    weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+    model = BayesianLogisticRegression(n_draws=50, random_state=0)
+    half = np.arange(len(y)) % 2 == 0
+    with sklearn.config_context(enable_metadata_routing=True):
+        found = cross_validate(
+            model.set_fit_request(sample_weight=True), X, y, cv=[(half, ~half)], scoring=scorer,
+            params={"sample_weight": weight},
+        )  # fmt: skip
+    model.fit(X[half], y[half], sample_weight=weight[half])
+    expected = scorer(model, X[~half], y[~half], sample_weight=weight[~half])
+    assert found["test_score"][0] == pytest.approx(expected)
+    assert expected != pytest.approx(scorer(model, X[~half], y[~half]), rel=1e-3)
 
 
 @pytest.mark.slow
