@@ -371,14 +371,19 @@ class CustomDensity(DensityEstimator):
             name = f"log_density of {type(self).__name__}"
             check_calls(self.log_density, name, _places(law, starts, rows))
         with np.errstate(all="ignore"):
-            finite = [np.isfinite(law.log_likelihood(law.natural(z), rows)).all() for z in starts]
-        if not any(finite):
+            values = [law.log_likelihood(law.natural(z), rows) for z in starts]
+        lost = [~np.isfinite(own) for own in values]
+        best = int(np.argmin([own.sum() for own in lost]))
+        if lost[best].any():
+            i = int(np.flatnonzero(lost[best])[0])
             raise ValueError(
-                f"The log_density of {type(self).__name__} is not finite for all rows at theta = "
-                f"{np.array2string(law.natural(starts[0]), precision=4)}, where chains would "
-                "begin. Give another start, or a density that is finite there."
+                f"The log_density of {type(self).__name__} is {values[best][i]} for "
+                f"{lost[best].sum()} of {len(rows)} rows at theta = "
+                f"{np.array2string(law.natural(starts[best]), precision=4)}, where chains would "
+                f"begin; the first is row {i}, {np.array2string(rows[i], precision=4)}. Give "
+                "another start, or a density that is finite there."
             )
-        return starts[np.array(finite)]
+        return starts[[not own.any() for own in lost]]
 
     # -- fitting ------------------------------------------------------------------------------
 

@@ -144,22 +144,50 @@ def _said_by(f, name, arguments):
 
 
 def check_calls(f, name, places):
-    """Raise `InvalidParameterError` if a function reads beyond its arguments, or returns no number.
+    """Raise `InvalidParameterError` if f is no function from its arguments to a number.
 
-    It is called as plain Python with each of `places`, tuples of arguments.
+    It is called as plain Python with each of `places`, tuples of arguments, and must neither read
+    beyond them nor change them.
     """
     with np.errstate(all="ignore"):
         for arguments in places:
-            found = _said_by(f, name, arguments)
-            if found is NotImplemented or isinstance(found, numbers.Real | np.bool_):
-                continue
-            is_array = isinstance(found, np.ndarray)
-            if not is_array or found.ndim or found.dtype.kind not in "biuf":
-                got = f"an array of shape {found.shape}" if is_array and found.ndim else repr(found)
-                raise InvalidParameterError(
-                    f"The {name} must return one number, the logarithm of the likelihood of a row, "
-                    f"got {got}."
-                )
+            found = _said_by_copies(f, name, arguments)
+            if found is not NotImplemented:
+                _check_number(found, name)
+                again = _said_by_copies(f, name, arguments)
+                if not np.array_equal(found, again, equal_nan=True):
+                    raise InvalidParameterError(
+                        f"The {name} must return the same number whenever its arguments are the "
+                        f"same, got {found} and then {again}. Random numbers have no place in it."
+                    )
+
+
+def _said_by_copies(f, name, arguments):
+    """What `_said_by` returns, and an error if the function changes an array that it is given."""
+    copies = [np.copy(x) if isinstance(x, np.ndarray) else x for x in arguments]
+    found = _said_by(f, name, copies)
+    for k, (copy, own) in enumerate(zip(copies, arguments, strict=True)):
+        if not np.array_equal(copy, own, equal_nan=True):
+            raise InvalidParameterError(
+                f"The {name} changes its argument number {k + 1} in place: {own} becomes {copy}. "
+                "Assign the new values to another name."
+            )
+    return found
+
+
+def _check_number(found, name):
+    """Raise `InvalidParameterError` unless `found`, returned by a function, is one real number."""
+    if isinstance(found, numbers.Real | np.bool_):
+        return
+    library = type(found).__module__.partition(".")[0].removesuffix("lib")
+    is_array = isinstance(found, np.ndarray)
+    if not is_array or found.ndim or found.dtype.kind not in "biuf":
+        got = f"an array of shape {found.shape}" if is_array and found.ndim else repr(found)
+        hint = f" Functions of {library} are for CustomDensity(backend={library!r})."
+        raise InvalidParameterError(
+            f"The {name} must return one number, the logarithm of the likelihood of a row, "
+            f"got {got}.{hint if library in ('jax', 'torch') else ''}"
+        )
 
 
 def check_lengths(derivative, places, n, *, bare=False):

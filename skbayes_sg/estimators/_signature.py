@@ -1,5 +1,6 @@
 """Constructors that pass parameters on to that of a base, where these are written once."""
 
+import functools
 import inspect
 from collections.abc import Callable
 
@@ -24,7 +25,17 @@ def with_parameters_of(base: type, before: str = "sampler") -> Callable:
         passed = [own.pop(p.name, p) for p in shared]
         place = [p.name for p in passed].index(before)
         parameters = [*positional, *passed[:place], *own.values(), *passed[place:]]
-        init.__signature__ = inspect.Signature(parameters)
-        return init
+        names = {p.name for p in parameters}
+
+        @functools.wraps(init)
+        def checked(self, *args, **given):
+            for name in given.keys() - names:  # else the error would name the class `base`
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}"
+                )
+            init(self, *args, **given)
+
+        checked.__signature__ = inspect.Signature(parameters)
+        return checked
 
     return shown

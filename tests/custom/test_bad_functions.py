@@ -101,6 +101,62 @@ def test_functions_are_called_for_some_tens_of_rows():
     assert np.array_equal(_telling(rows[:1]), rows[:1])
 
 
+# -- what is no function of the arguments -------------------------------------------------------
+
+
+def floored(theta, row):
+    theta[0] = max(theta[0], 0.5)
+    return -0.5 * (row[0] - theta[0]) ** 2
+
+
+def residual(theta, row):
+    row[0] -= theta[0]
+    return -0.5 * row[0] ** 2
+
+
+def noisy(theta, row):
+    return -0.5 * (row[0] - theta[0] + np.random.normal()) ** 2  # noqa: NPY002, as Numba knows it
+
+
+@pytest.mark.parametrize(
+    ("f", "said"),
+    [
+        (floored, r"changes its argument number 1 in place: \[.*\] becomes \[0.5\]"),
+        (residual, "changes its argument number 2 in place"),
+        (noisy, r"same number whenever .* got -\S+ and then -\S+\. Random numbers"),
+    ],
+)
+def test_functions_that_change_with_each_call_are_refused(f, said):
+    rows = X[:50].copy()
+    with pytest.raises(InvalidParameterError, match=said):
+        CustomDensity(f, {"a": Normal(loc=-1.0)}, **FEW).fit(rows)
+    np.testing.assert_array_equal(rows, X[:50])
+
+
+def test_numbers_of_other_libraries_are_told_from_numbers():
+    class Array:
+        pass
+
+    Array.__module__ = "jaxlib._jax"
+    model = CustomDensity(lambda theta, row: Array(), {"a": "normal"}, **FEW)
+    with pytest.raises(InvalidParameterError, match=r"CustomDensity\(backend='jax'\)"):
+        model.fit(X)
+
+
+def test_rows_without_a_density_are_named():
+    rows = np.r_[np.ones(20), -1.0, np.ones(10)][:, None]
+    model = CustomDensity(
+        lambda theta, row: -0.5 * (np.log(row[0]) - theta[0]) ** 2, {"a": "normal"}, **FEW
+    )
+    with pytest.raises(ValueError, match=r"is nan for 1 of 31 rows .* row 20, \[-1\.\]"):
+        model.fit(rows)
+
+
+def test_unknown_parameters_are_those_of_the_estimator():
+    with pytest.raises(TypeError, match=r"CustomRegressor.__init__\(\) .* argument 'backend'"):
+        CustomRegressor(log_likelihood=normal, backend="jax")
+
+
 # -- names --------------------------------------------------------------------------------------
 
 
