@@ -73,6 +73,11 @@ def split_again(fits, table, n_train, seed, n_draws):
     )
 
 
+def seeds_of_splits(seed, n):
+    """The seeds of `n` splits, from `seed` on; after the largest one of NumPy comes zero."""
+    return [(seed + k) % 2**32 for k in range(n)]
+
+
 def report_decision(fits: Fits, table, X, y, n_train, args):
     """Print the intervals for these held-out rows, and what was gained over other random splits."""
     event, rng = fits.bayes.classes_[1], streams.of_user(args.seed)
@@ -88,8 +93,8 @@ def report_decision(fits: Fits, table, X, y, n_train, args):
         print(f"{name:40}90 % interval {low:.0f} to {high:.0f}")
     print(f"{'what happened':40}{(y == event).sum()}")
     found = [
-        split_again(fits, table, n_train, args.seed + k, min(args.draws, DRAWS))
-        for k in range(args.splits)
+        split_again(fits, table, n_train, seed, min(args.draws, DRAWS))
+        for seed in seeds_of_splits(args.seed, args.splits)
     ]
     found = np.array([one for one in found if one is not None], dtype=float)
     if len(found) > 1:

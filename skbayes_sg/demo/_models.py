@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ..estimators import BayesianLogisticRegression
+from ..exceptions import SamplerDivergedError
 from ..metrics import neg_log_predictive_density_scorer
 from ..posterior import Posterior
 from ..priors import Normal
@@ -71,7 +72,7 @@ def fit_all(table, X, y, args):
     few = max(10, int(SEARCH_SHARE * args.draws))
     pipeline = new_pipeline(table, few, args.seed)
     grid = {"clf__step_size": args.step_sizes, "clf__prior__scale": args.prior_scales}
-    search = GridSearchCV(pipeline, grid, refit=False, **options).fit(X, y)
+    search = searched(GridSearchCV(pipeline, grid, refit=False, **options), X, y)
     bayes = clone(pipeline).set_params(
         clf__prior__scale=search.best_params_["clf__prior__scale"], clf__n_draws=args.draws
     )
@@ -83,6 +84,33 @@ def fit_all(table, X, y, args):
         **options,
     )
     return Fits(search, bayes.fit(X, y), point.fit(X, y))
+
+
+def searched(search, X, y):
+    """The fitted search; `SamplerDivergedError` if each of its models has a fit that diverged.
+
+    Scikit-learn marks a model of which a fit ends in an error by the score NaN, and raises a
+    `ValueError` with all tracebacks if no fit succeeds. The first error is raised instead.
+    """
+    try:
+        search.fit(X, y)
+    except ValueError:
+        return _first_error(search, X, y)
+    if np.isnan(search.cv_results_["mean_test_score"]).all():
+        return _first_error(search, X, y)
+    return search
+
+
+def _first_error(search, X, y):
+    """Search once more, up to the error of the first fit that does not succeed."""
+    try:
+        return clone(search).set_params(error_score="raise").fit(X, y)
+    except SamplerDivergedError as error:
+        steps = " ".join(map(str, search.param_grid["clf__step_size"]))
+        raise SamplerDivergedError(
+            f"--step-sizes {steps}: for each prior and step size, a fit of the grid search "
+            f"diverged; the first one: {error}"
+        ) from error
 
 
 def named_posterior(bayes, table):

@@ -3,7 +3,6 @@
 CSV files are read without pandas, so that the same file gives the same table on every machine.
 """
 
-import csv
 import difflib
 import math
 import re
@@ -12,6 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
+
+from ._file import TableError, read_rows
 
 __all__ = ["Table", "TableError", "breast_cancer", "read_table"]
 
@@ -25,11 +26,9 @@ LEAST_OF_A_CLASS = 8  # fewest rows of a class, so that every fold has some to t
 # Numbers with a decimal comma, and perhaps points between thousands: 1.234,5.
 DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?([1-9]\d{0,2}(,\d{3})+|\d+)")  # 12,500, which may be 12.5 as well
+# A number with a sign or a unit before or after it: $3.50, 12 kg, 1.5%, 20 °C.
+WITH_UNIT = re.compile(r"([$£€¥]?)\s*[+-]?\d[\d.,]*\s*((?:[%‰°$£€¥]|[^\W\d_])\S*)?")
 UNIQUE_SHARE = 0.5  # a text column with more different texts than this share of rows holds names
-
-
-class TableError(ValueError):
-    """A table cannot be used; the message says why, and what to do."""
 
 
 @dataclass
@@ -77,12 +76,10 @@ def breast_cancer():
 
 def read_table(path, target, task="auto"):
     """Read a CSV file as a `Table` whose column `target` is to be predicted."""
-    header, rows, delimiter = _read_rows(path)
-    if target not in header:
-        raise TableError(_no_such_column(path, target, header))
-    columns, notes = {name: [row[j] for row in rows] for j, name in enumerate(header)}, []
-    if delimiter != ",":
-        columns = _with_points(columns, notes)
+    notes = []
+    columns = _columns(path, notes)
+    if target not in columns:
+        raise TableError(_no_such_column(path, target, columns))
     labels = columns.pop(target)
     keep = _labelled_rows(labels, target, notes)
     own = [labels[i] for i in keep]
@@ -91,7 +88,7 @@ def read_table(path, target, task="auto"):
         _check_target(own, target, path)
         keep = _frequent_rows(labels, keep, target, path, notes)
     else:
-        _check_numbers(own, target, path, task)
+        _check_numbers(own, keep, target, path, task)
     features = _features({name: [c[i] for i in keep] for name, c in columns.items()}, notes)
     if not features:
         raise TableError(f"{path} has no usable column besides {target!r}.")
@@ -104,45 +101,41 @@ def read_table(path, target, task="auto"):
     return Table(str(path), target, list(features), X, y, is_text, notes, task)
 
 
-# -- the file -----------------------------------------------------------------------------------
+# -- the columns --------------------------------------------------------------------------------
 
 
-def _read_rows(path):
-    """The header of a CSV file; its rows, each with as many fields; and the delimiter."""
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            first = file.readline()
-            file.seek(0)
-            delimiter = _delimiter(first)
-            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
-            header = [name.strip() for name in next(reader, [])]
-            rows = [_checked(row, header, path, reader.line_num) for row in reader if row]
-    except UnicodeDecodeError as error:
-        raise TableError(f"{path} is not UTF-8 text ({error}). Save it as 'CSV UTF-8'.") from error
-    except csv.Error as error:
-        raise TableError(f"{path} is not a CSV file: {error}.") from error
-    except OSError as error:
-        raise TableError(f"Cannot read {path}: {error.strerror}.") from error
-    if not rows:
-        raise TableError(f"{path} has no rows below its header line.")
-    twice = [name for name, count in Counter(header).items() if count > 1]
+def _columns(path, notes):
+    """The texts of each column by name; notes say how columns were named and changed."""
+    header, rows, delimiter = read_rows(path)
+    names = [name or f"column {j}" for j, name in enumerate(header, 1)]
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise TableError(f"The header of {path} repeats the names of columns: {twice}.")
-    return header, rows, delimiter
+    columns = {name: [row[j] for row in rows] for j, name in enumerate(names)}
+    unnamed = [name for name, written in zip(names, header, strict=True) if not written]
+    columns = _without_row_numbers(columns, unnamed, notes)
+    return columns if delimiter == "," else _with_points(columns, notes)
 
 
-def _delimiter(line):
-    """The delimiter of a CSV file: the one that its first line has most of."""
-    return max(",;\t|", key=line.count)
+def _without_row_numbers(columns, unnamed, notes):
+    """The columns without a first one that has no name and counts the rows.
+
+    A note says so, and another one what the other columns without a name are called.
+    """
+    first = next(iter(columns))
+    if first in unnamed and _counts_rows(columns[first]):
+        columns = {name: texts for name, texts in columns.items() if name != first}
+        notes.append("The first column, which has no name, is left out: it counts the rows.")
+    called = [repr(name) for name in unnamed if name in columns]
+    if called:
+        notes.append(f"Columns without a name are called {', '.join(called)}.")
+    return columns
 
 
-def _checked(row, header, path, line):
-    """The stripped fields of a row; `TableError` if there are more or fewer than in the header."""
-    if len(row) != len(header):
-        raise TableError(
-            f"Line {line} of {path} has {len(row)} fields, but the header has {len(header)}."
-        )
-    return [text.strip() for text in row]
+def _counts_rows(texts):
+    """Whether a column holds 0, 1, 2, ... as pandas writes it, or 1, 2, 3, ... as R does."""
+    first = 0 if texts[0] == "0" else 1
+    return all(text == str(i) for i, text in enumerate(texts, first))
 
 
 def _with_points(columns, notes):
@@ -171,12 +164,12 @@ def _with_points(columns, notes):
     return columns | found
 
 
-def _no_such_column(path, target, header):
+def _no_such_column(path, target, names):
     """The message that a target is not among the columns."""
-    close = difflib.get_close_matches(target or "", header, n=1)
+    close = difflib.get_close_matches(target or "", names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     asked = f"{path} has no column {target!r}." if target else "Name a column with --target."
-    return f"{asked}{hint} Its columns: {', '.join(header)}."
+    return f"{asked}{hint} Its columns: {', '.join(names)}."
 
 
 # -- the labels ---------------------------------------------------------------------------------
@@ -221,8 +214,14 @@ def _check_target(labels, target, path):
         return
     raise TableError(
         f"{where} has {len(counts)} different values in {len(labels)} rows, but there may be at "
-        f"most {MOST_CLASSES} classes. Name another column, or merge classes."
+        f"most {MOST_CLASSES} classes. Name another column, or merge classes.{_unit_hint(labels)}"
     )
+
+
+def _unit_hint(labels):
+    """How to have labels as numbers that have a sign or a unit; "" for others."""
+    unit = _unit(labels)
+    return f" To have them as numbers, write them without {unit!r}." if unit else ""
 
 
 def _task_of(labels, target, notes):
@@ -234,13 +233,22 @@ def _task_of(labels, target, notes):
     values = _numbers(labels)
     n_values = 0 if values is None else len(np.unique(values))
     if n_values <= MOST_CLASSES:
-        if n_values > 2:
+        tasks = _regressions(labels)
+        if tasks:
             notes.append(
-                f"The {n_values} numbers in {target!r} are taken for classes; --task counts or "
-                "--task numbers takes them for what they are."
+                f"The {n_values} numbers in {target!r} are taken for classes; {tasks} takes them "
+                "for what they are."
             )
         return "classes"
     return "counts" if _are_counts(values) and values.mean() < LARGE_COUNT else "numbers"
+
+
+def _regressions(labels):
+    """The options that take labels for numbers; "" for texts and for fewer than three numbers."""
+    values = _numbers(labels)
+    if values is None or len(np.unique(values)) < 3:
+        return ""
+    return "--task counts or --task numbers" if _are_counts(values) else "--task numbers"
 
 
 def _are_counts(values):
@@ -248,17 +256,30 @@ def _are_counts(values):
     return bool(((values >= 0.0) & (values == np.rint(values))).all())
 
 
-def _check_numbers(labels, target, path, task):
-    """Raise `TableError` unless the labels are numbers, or counts, that differ."""
+def _check_numbers(labels, rows, target, path, task):
+    """Raise `TableError` unless the labels of these rows are numbers, or counts, that differ."""
     values, where = _numbers(labels), f"Column {target!r} of {path}"
-    if values is None or np.isnan(values).any():
-        raise TableError(f"{where} holds texts: use --task classes.")
+    if values is None:
+        raise TableError(f"{where} holds texts: use --task classes.{_unit_hint(labels)}")
+    _check_finite(labels, values, rows, where)
     if task == "counts" and not _are_counts(values):
         raise TableError(f"{where} holds no counts 0, 1, 2, ...: use --task numbers.")
     if len(values) < LEAST_ROWS or np.ptp(values) == 0.0:
         raise TableError(
             f"{where} has {len(values)} values, {len(np.unique(values))} of them different: a "
             f"regression needs {LEAST_ROWS} rows, and values that differ."
+        )
+
+
+def _check_finite(labels, values, rows, where):
+    """Raise `TableError` with the first infinite value and its row, if there is one."""
+    infinite = np.flatnonzero(np.isnan(values))  # labels that are missing are not among them
+    if infinite.size:
+        i, others = infinite[0], infinite.size - 1
+        more = f", and {others} more such values" if others else ""
+        raise TableError(
+            f"{where} holds {labels[i]!r} in row {rows[i] + 1} below the header{more}: a "
+            "regression needs finite numbers. Correct these rows, or remove them."
         )
 
 
@@ -269,14 +290,17 @@ def _frequent_rows(labels, keep, target, path, notes):
     """
     counts = Counter(_label(labels[i]) for i in keep)
     rare = {label: n for label, n in counts.items() if n < LEAST_OF_A_CLASS}
+    tasks = _regressions([labels[i] for i in keep])
+    hint = f" {tasks} keeps all rows, and takes {target!r} for numbers." if tasks else ""
     if len(counts) - len(rare) < 2:
         raise TableError(
             f"{path} has too few rows: at least two classes of {target!r} need {LEAST_OF_A_CLASS} "
-            f"rows or more, but there are {dict(counts)}."
+            f"rows or more, but there are {dict(counts)}.{hint}"
         )
     if rare:
         notes.append(
             f"Classes of {target!r} with fewer than {LEAST_OF_A_CLASS} rows are left out: {rare}."
+            f"{hint}"
         )
     return [i for i in keep if _label(labels[i]) not in rare]
 
@@ -284,11 +308,34 @@ def _frequent_rows(labels, keep, target, path, notes):
 # -- the features -------------------------------------------------------------------------------
 
 
+def _unit(texts):
+    """The sign or unit that all texts have before or after a number; "" if there is none."""
+    if _numbers(texts) is not None:
+        return ""  # the e of 1e5 is none
+    found = [WITH_UNIT.fullmatch(text) for text in texts if not _is_missing(text)]
+    if not all(found):
+        return ""
+    units = {(match[1] or "") + (match[2] or "") for match in found}
+    return units.pop() if len(units) == 1 else ""
+
+
+def _note_units(columns, notes):
+    """Add a note on the columns whose numbers are texts because they have a sign or a unit."""
+    units = {name: _unit(texts) for name, texts in columns.items()}
+    listed = ", ".join(f"{name!r} ({unit})" for name, unit in units.items() if unit)
+    if listed:
+        notes.append(
+            f"Numbers with a sign or a unit are taken for texts: {listed}. Remove the sign or unit "
+            "to have them as numbers."
+        )
+
+
 def _features(columns, notes):
     """The useful columns by name: numbers as floats with NaN, texts as objects with None.
 
-    A note says why a column is left out.
+    A note says why a column is left out, another one which texts were meant as numbers.
     """
+    _note_units(columns, notes)
     features = {}
     for name, texts in columns.items():
         values = _numbers(texts)

@@ -1,8 +1,13 @@
 """The demonstration: on its own data, on tables of others, and on tables that cannot be used."""
 
+import gzip
+import io
+import os
 import re
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLogisticRegression
-from skbayes_sg.demo import _decision, _report, main
+from skbayes_sg.demo import _command, _decision, _report, main
 from skbayes_sg.demo._models import named_posterior
 from skbayes_sg.demo._table import TableError, read_table
 
@@ -250,15 +255,148 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         read_table(tmp_path / "latin.csv", "y")
 
 
+def zipped(name):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(name, "x,y")
+    return packed.getvalue()
+
+
+OTHERS = {
+    "zip": (zipped("table.csv"), "a zip archive or an Excel workbook"),
+    "xlsx": (zipped("xl/workbook.xml"), "a zip archive or an Excel workbook"),
+    "xls": (b"\xd0\xcf\x11\xe0\xa1\xb1", "an Excel workbook. Save its sheet"),
+    "parquet": (b"PAR1\x15\x04\xff\xfePAR1", "a Parquet file"),
+    "zip.gz": (gzip.compress(b"PK\x03\x04"), "a zip archive"),
+    "part.gz": (gzip.compress(b"x,y\n1,2\n")[:-6], "Cannot unpack .*, which gzip has packed"),
+    "old.gz": (b"\x1f\x8b\x00" * 9, r"Cannot read .*: Unknown compression method"),
+}
+
+
+@pytest.mark.parametrize("suffix", OTHERS)
+def test_files_that_are_no_csv_files_are_recognised(tmp_path, suffix):
+    content, message = OTHERS[suffix]
+    path = tmp_path / f"table.{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=message) as caught:
+        read_table(path, "y")
+    assert str(path) in str(caught.value)
+
+
+def test_packed_files_are_read(tmp_path):
+    plain = Path(mixed_table(tmp_path / "mixed.csv"))
+    packed = tmp_path / "mixed.csv.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert repr(read_table(packed, "kind").X) == repr(read_table(plain, "kind").X)
+
+
+@pytest.mark.parametrize("name", ["PK", "PAR1"])
+def test_headers_like_the_beginnings_of_other_files_are_read(tmp_path, name):
+    path = write(tmp_path / "table.csv", [name, "y"], BINARY)
+    assert read_table(path, "y").names == [name]
+
+
+@pytest.mark.parametrize(
+    ("first", "numbers", "left_out"),
+    [
+        ("", np.arange(30), True),  # as pandas writes its index
+        ("", np.arange(1, 31), True),  # as R writes the names of rows
+        ("", np.arange(30)[::-1], False),
+        ("", np.arange(0, 60, 2), False),
+        ("id", np.arange(30), False),
+    ],
+)
+def test_a_nameless_column_that_counts_the_rows_is_left_out(tmp_path, first, numbers, left_out):
+    rows = [[n, *row] for n, row in zip(numbers, BINARY, strict=True)]
+    table = read_table(write(tmp_path / "table.csv", [first, "x", "y"], rows), "y")
+    assert table.names == (["x"] if left_out else [first or "column 1", "x"])
+    assert any("it counts the rows" in note for note in table.notes) == left_out
+    called = "Columns without a name are called 'column 1'."
+    assert (called in table.notes) == (not first and not left_out)
+
+
+def test_columns_without_a_name_are_numbered(tmp_path):
+    rows = [[i, i % 2, i % 3, i % 5] for i in range(30)]
+    path = write(tmp_path / "table.csv", ["", "y", "", "x"], rows)
+    table = read_table(path, "y")
+    assert table.names == ["column 3", "x"]
+    assert "Columns without a name are called 'column 3'." in table.notes
+    assert read_table(path, "column 3").target == "column 3"
+
+
+@pytest.mark.parametrize("task", ["auto", "numbers", "counts"])
+def test_infinite_values_of_a_target_are_named_with_their_row(tmp_path, task):
+    rows = [[i, "inf" if i in (8, 11) else "" if i < 2 else i] for i in range(60)]
+    path = write(tmp_path / "table.csv", ["x", "y"], rows)
+    with pytest.raises(TableError, match=r"'y' of .*table\.csv holds 'inf' in row 9 .* 1 more"):
+        read_table(path, "y", task)
+
+
+WITH_UNITS = {
+    "1.5%": "%", "-{} %": "%", "${}.50": "$", "{},5 €": "€", "{}kg": "kg", "+{} km/h": "km/h",
+    "{} °C": "°C",
+}  # fmt: skip
+WITHOUT = ["2020-01-0{}", "P038{}", "10:3{}", "3-{}", "A", "{}.", "1,25{}", "{}e5", "N/A"]
+
+
+@pytest.mark.parametrize("form", [*WITH_UNITS, *WITHOUT])
+def test_numbers_with_a_unit_are_told(tmp_path, form):
+    lines = ["x\tz\ty", *(f"{form.format(i % 7)}\t{i}\t{i % 2}" for i in range(40))]
+    path = tmp_path / "units.tsv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    told = [note for note in read_table(path, "y").notes if "sign or a unit" in note]
+    assert bool(told) == (form in WITH_UNITS)
+    assert not told or f"'x' ({WITH_UNITS[form]})" in told[0]
+
+
+def test_units_that_differ_are_categories(tmp_path):
+    rows = [[f"{i % 3}{['st', 'nd', 'rd'][i % 3]}", i % 2] for i in range(60)]
+    assert not read_table(write(tmp_path / "ranks.csv", ["x", "y"], rows), "y").notes
+
+
+@pytest.mark.parametrize(("task", "message"), [("auto", "60 different"), ("numbers", "texts")])
+def test_targets_with_a_unit_are_told_to_be_written_without(tmp_path, task, message):
+    path = write(tmp_path / "table.csv", ["x", "y"], [[i, f"{i / 4}%"] for i in range(60)])
+    with pytest.raises(TableError, match=f"{message}.* write them without '%'"):
+        read_table(path, "y", task)
+
+
+@pytest.mark.parametrize("step", [1, 0.5])
+def test_numbers_left_out_as_rare_classes_are_told_the_other_tasks(tmp_path, step):
+    tasks = "--task counts or --task numbers" if step == 1 else " --task numbers"
+    rows = [[i, i % 2 * step] for i in range(40)] + [[1, 7 * step]] * 3
+    notes = read_table(write(tmp_path / "rare.csv", ["x", "y"], rows), "y").notes
+    assert any("are left out: {" in n and f"{tasks} keeps all rows" in n for n in notes)
+    assert any(f"taken for classes; {tasks.strip()} takes" in note for note in notes)
+    few = write(tmp_path / "few.csv", ["x", "y"], [[i, i % 15 * step] for i in range(60)])
+    with pytest.raises(TableError, match=f"too few rows.*{tasks} keeps all rows"):
+        read_table(few, "y")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--target", "y"], "--data"),
         (["--data", "nowhere.csv", "--target", "y"], "Cannot read nowhere.csv"),
         (["--output", "nowhere/figure.png"], "folder of --output"),
+        (["--output", "."], "--output . is a folder: name a file"),
+        pytest.param(
+            ["--output", "/proc/figure.png"],
+            "--output /proc/figure.png cannot be written: ",
+            marks=pytest.mark.skipif(not Path("/proc").is_dir(), reason="a folder of Linux"),
+        ),
         (["--draws", "0"], "not a positive whole number"),
+        (["--draws", "1.5"], "--draws: 1.5 is not a positive whole number"),
+        (["--draws", "3"], "--draws: 3 is less than 4"),
         (["--step-sizes", "-1"], "--step-sizes"),
+        (["--step-sizes", "small"], "--step-sizes: small is not a positive number or 'auto'"),
         (["--prior-scales", "0"], "0 is not a positive number"),
+        (["--prior-scales", "wide"], "--prior-scales: wide is not a positive number"),
+        (["--prior-scales", "1e300"], "--prior-scales: 1e300 is not between 1e-100 and 1e+100"),
+        (["--prior-scales", "1e-300"], "1e-300 is not between 1e-100 and 1e+100"),
+        (["--seed", "-1"], "--seed: -1 is not a whole number from 0 to 4294967295"),
+        (["--seed", "4294967296"], "--seed: 4294967296 is not a whole number from 0 to"),
+        (["--seed", "0.5"], "--seed: 0.5 is not a whole number"),
     ],
 )
 def test_arguments_that_cannot_be_used_end_with_status_2(tmp_path, monkeypatch, capsys, arguments,
@@ -267,7 +405,7 @@ def test_arguments_that_cannot_be_used_end_with_status_2(tmp_path, monkeypatch, 
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
-    assert message in capsys.readouterr().err
+    assert message in capsys.readouterr().err.splitlines()[-1]
 
 
 def two_classes(path):
@@ -275,6 +413,76 @@ def two_classes(path):
     x = rng.normal(size=60)
     rows = np.column_stack([x, rng.normal(size=60), x + rng.normal(size=60) > 0])
     return write(path, ["x", "z", "y"], rows)
+
+
+def test_a_figure_that_cannot_be_written_is_told_before_the_work(tmp_path, monkeypatch, capsys):
+    figure = tmp_path / "figure.png"
+    figure.write_text("old")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # as for a write-protected file
+    with pytest.raises(SystemExit) as caught:
+        main(
+            ["--data", two_classes(tmp_path / "two.csv"), "--target", "y", "--output", str(figure)]
+        )
+    assert caught.value.code == 2
+    assert f"--output {figure} cannot be written: Permission denied" in capsys.readouterr().err
+    assert figure.read_text() == "old"
+
+
+def test_looking_for_the_place_of_the_figure_leaves_no_file(tmp_path):
+    with pytest.raises(SystemExit):
+        main(["--data", str(tmp_path / "no.csv"), "--output", str(tmp_path / "figure.png")])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_figure_that_is_not_saved_after_all_ends_with_status_1(tmp_path, monkeypatch, capsys):
+    def save(fits, table, X, y, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_command, "save_regression_figure", save)
+    monkeypatch.setattr(_command, "fit_regression", lambda *ignored: (None, None))
+    monkeypatch.setattr(_command, "report_regression", lambda *ignored: None)
+    data, figure = regression_table(tmp_path / "table.csv"), tmp_path / "figure.png"
+    assert main(["--data", data, "--target", "y", "--output", str(figure)]) == 1
+    assert "It was not saved" in capsys.readouterr().out
+
+
+def test_a_reader_that_has_gone_ends_the_demonstration_quietly(tmp_path, monkeypatch, capfd):
+    """As ``head -1`` goes after its line."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    data = two_classes(tmp_path / "two.csv")
+    with os.fdopen(writing, "w") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        options = ["--data", data, "--target", "y", "--output", str(tmp_path / "figure.png")]
+        assert main(options) == 141
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("seed", [0, 4294967295])
+def test_further_splits_have_seeds_that_numpy_takes(seed):
+    seeds = _decision.seeds_of_splits(seed, 3)
+    assert len(set(seeds)) == 3
+    for one in seeds:
+        np.random.RandomState(one)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (["--step-sizes", "1e9"], "--step-sizes 1000000000.0: for each prior and step size, a fit"),
+        (["--draws", "1000000000000"], "The posterior draws do not fit into free memory"),
+    ],
+)
+def test_fits_that_cannot_succeed_end_with_one_line(tmp_path, capsys, option, said):
+    data, figure = two_classes(tmp_path / "two.csv"), tmp_path / "figure.png"
+    options = [*QUICK, "1", *option, "--data", data, "--target", "y", "--output", str(figure)]
+    with pytest.raises(SystemExit) as caught:
+        main(options)
+    assert caught.value.code == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"skbayes_sg: {said}")
+    assert printed.count("\n") == 1
+    assert not figure.exists()
 
 
 def test_without_matplotlib_the_rest_is_done(tmp_path, monkeypatch, capsys):
