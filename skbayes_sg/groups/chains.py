@@ -1,9 +1,9 @@
 """Markov chains of group effects: warm-up, sweeps of all chains, and what they leave behind.
 
 Twice in the warm-up the setting of the sampler moves to where the draws are. If too few draws are
-effective, all are made anew from where the chains are, with twice the sweeps for each, unless
-`thin` was given or that would take long. The samplers are `collapsed_hmc.CollapsedHMC` and
-`linear_crossed.CrossedGibbs`.
+effective, all are made anew from where the chains are, with so many more sweeps for each as they
+seem to need, unless `thin` was given or that would take long. The samplers are
+`collapsed_hmc.CollapsedHMC` and `linear_crossed.CrossedGibbs`.
 """
 
 import itertools
@@ -16,8 +16,9 @@ import numpy as np
 
 from .._base.threads import in_threads
 from ..diagnostics import convergence
-from ..diagnostics.verdict import ESS_SHARE, disagree, remedy_for_chains
+from ..diagnostics.verdict import ESS_SHARE, FEW_DRAWS, disagree, remedy_for_chains
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
+from ..models import Robust
 from ..posterior.moments import kept_draws
 from ..priors.columns import LOC
 from ..recipe.price import LONG_SECONDS, MUCH_MORE, TOLD_SECONDS, seconds_of_steps, warn_if_long
@@ -28,12 +29,17 @@ from .problem import GroupOutcome
 __all__ = ["GroupChain", "GroupSampler", "judged", "parts_of", "run_chains", "tell_price"]
 
 WARMUP = 300  # sweeps of warm-up, unless they are given
-VISIT_SECONDS = 2e-4  # seconds of a visit of a chain to a factor, without passes over the rows
+# Seconds of a visit of a chain to a factor, without passes over the rows: of one that is made by
+# itself, and of one of many that are made at once; and what the moves of robust regression add.
+VISIT_SECONDS, ONE_OF_MANY, ROBUST_SECONDS = 2e-4, 8e-5, 5e-4
 ROUND_SECONDS = 0.1  # predicted seconds between two looks at callbacks and Ctrl-C
 LOOKED_AT = 100  # most effects of a factor whose effective sample sizes are computed
 LEAST_KEPT = 50  # with fewer kept draws of a chain no sample sizes of effects are computed
 KNOWN = 5  # sweeps whose time is measured to predict that of the run
 MOST_THIN = 8  # most sweeps from one draw to the next, unless `thin` is given
+SURPLUS = 1.2  # effective draws aimed at with more sweeps, as a multiple of the fewest accepted
+# What to do about chains whose sweeps and warm-up were chosen here.
+MORE = "Raise thin or n_draws, or give more informative priors."
 VANISHING = 1e4  # noise below so many rounding errors of the response may be on its way to zero
 
 
@@ -136,13 +142,13 @@ def run_chains(problem, request, sampler, watch=None):
         draws = _told(chains, problem)
         if not np.isfinite(draws).all():
             raise SamplerDivergedError("The chains of group effects have left the range of floats.")
-        short = 2.0 * seconds * total < LONG_SECONDS and 2 * thin <= MOST_THIN
-        if ended or request.thin is not None or not short or not _poor(draws, effects, request):
+        most = min(MOST_THIN / thin, LONG_SECONDS / (seconds * total))
+        more = 1 if ended or request.thin is not None else _more(draws, effects, request, most)
+        # With vanishing noise, longer chains go on to zero.
+        if more == 1 or _vanishing_noise(draws, problem):
             break
-        if _vanishing_noise(draws, problem):  # longer chains go on to zero
-            break
-        thin *= 2
-        told = _tell_again(2.0 * (time.perf_counter() - began), told, problem)
+        thin *= more
+        told = _tell_again(more * (time.perf_counter() - began), told, problem)
     found = _outcome(chains, draws, problem, request, effects, kept)
     return replace(found, sampler=setting.name, n_warmup=n_warmup, thin=thin)
 
@@ -174,7 +180,10 @@ def _seconds_of_sweep(problem, request, passes):
     """Predicted seconds of a sweep of all chains."""
     visits = problem.n_factors * request.n_chains
     passes = seconds_of_steps(problem.target, passes * visits, problem.target.n_rows)
-    return VISIT_SECONDS * visits + passes
+    is_robust = isinstance(problem.target.model, Robust)
+    by_itself = is_robust or problem.n_factors > 1
+    each = (VISIT_SECONDS if by_itself else ONE_OF_MANY) + ROBUST_SECONDS * is_robust
+    return each * visits + passes
 
 
 def _parts(n_warmup):
@@ -248,11 +257,24 @@ def _factors(chains, problem, kept):
     ]
 
 
-def _poor(draws, effects, request):
-    """Whether `judged` or `judged_effects` would warn."""
+def _more(draws, effects, request, most):
+    """How many times as many sweeps the draws need: a power of two, and at most `most`.
+
+    It is one where neither `judged` nor `judged_effects` would warn, and at least two where they
+    would.
+    """
     ess, _, rhat, _ = convergence.worst_of_chains(request.parameters(draws))
-    poor = disagree(rhat, ess, draws.shape[0] * draws.shape[1])
-    return poor or _ess_of_effects(effects)[0] < ESS_SHARE * effects[0][0].size
+    total, kept = draws.shape[0] * draws.shape[1], effects[0][0].size
+    of_effects = _ess_of_effects(effects)[0]
+    if not (disagree(rhat, ess, total) or of_effects < ESS_SHARE * kept):
+        return 1
+    shares = [ess / total, of_effects / kept]
+    needed, more = SURPLUS * ESS_SHARE / max(np.nanmin([*shares, 1.0]), 1e-3), 2
+    while more < needed:
+        more *= 2
+    while more > most:
+        more //= 2
+    return max(more, 1)
 
 
 def _vanishing_noise(draws, problem):
@@ -282,11 +304,17 @@ def judged(draws, request, remedy=""):
         warnings.warn(
             f"The chains of group effects have not converged: R-hat {rhat:.3f} ({name_of(apart)}), "
             f"smallest effective sample size {ess:.0f} of {C * S} draws ({name_of(slow)}). "
-            + (remedy or remedy_for_chains(S)),
+            + (remedy or _remedy(request, S)),
             SamplerConvergenceWarning,
             stacklevel=3,
         )
     return ess, rhat
+
+
+def _remedy(request, n_draws):
+    """What a user can do about `n_draws` draws of each chain that are too few, or disagree."""
+    by_default = request.thin is None and request.n_warmup is None and n_draws >= FEW_DRAWS
+    return MORE if by_default else remedy_for_chains(n_draws)
 
 
 def judged_effects(effects, request, n_parameters, told=False):
@@ -303,7 +331,7 @@ def judged_effects(effects, request, n_parameters, told=False):
         warnings.warn(
             f"The chains of group effects have not converged: the smallest effective sample size "
             f"of effects is {ess:.0f} of {total} draws ({request.name_of(n_parameters + k)}). "
-            + remedy_for_chains(n_draws),
+            + _remedy(request, n_draws),
             SamplerConvergenceWarning,
             stacklevel=3,
         )

@@ -5,8 +5,9 @@ predictors of all rows as they are; the same holds for the slopes of a column an
 where slopes of a column about its centre m also take -m δ from the intercept, if its prior is flat.
 So only the priors hold δ back. With the inverse covariance Ω of the effects of a level, and a prior
 b ~ N(m₀, s₀²), it is the translation of `translations` with a second factor that has one level, the
-effect b - m₀ and the known standard deviation s₀. As in `translations`, the scales of the effects
-first make steps in their law with δ integrated out.
+effect b - m₀ and the known standard deviation s₀. Where the prior is a mixture of normal laws, s₀
+is drawn first, given b (`skbayes_sg.priors.scale_mixtures`). As in `translations`, the scales of
+the effects then make steps in their law with δ integrated out.
 
 Collapsed coordinates make effects follow the coefficients and scales. Here effects stay where they
 are, and coefficients and scales are drawn given them: what is slow in one way is fast in the other
@@ -18,10 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..priors import Flat, Normal
+from ..priors import Flat
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
 from ..priors.flat import PositiveFlat
+from ..priors.scale_mixtures import are_mixtures, drawn_precisions
 from .translation_kernels import Side, shifted_log_density, walk_scales
 
 __all__ = ["Recentring", "recentrings_of"]
@@ -41,8 +43,8 @@ class Recentring:
         The factor, and which of the effects of its levels: 0 for the intercept, then slopes.
     coefficient : int
         The place of b in θ.
-    loc, scale : float
-        m₀ and s₀.
+    prior : ndarray of shape (1, 5)
+        The row of b in a prior table.
     taken : ndarray of shape (n_coefficients,)
         What is taken from each coefficient if δ is one: 1 from b, and -m from the intercept beside
         a slope.
@@ -51,8 +53,7 @@ class Recentring:
     factor: int
     effect: int
     coefficient: int
-    loc: float
-    scale: float
+    prior: np.ndarray
     taken: np.ndarray
 
     def move(self, theta, u, psi, priors, rng):
@@ -65,7 +66,7 @@ class Recentring:
             As for `skbayes_sg.groups.translations.Translation.move`.
         rng : numpy.random.Generator
         """
-        f, fixed = self.factor, np.array([math.log(self.scale)])
+        f, fixed = self.factor, np.array([math.log(self._scale(theta, rng))])
         sums, own = self.sums(theta, u, priors), psi[f].copy()
         normals = rng.standard_normal((len(WIDTHS), len(own)))
         noise = WIDTHS, normals, np.log(rng.random(len(WIDTHS)))
@@ -78,28 +79,37 @@ class Recentring:
             u[f][:, self.effect] += delta
             theta[: len(self.taken)] -= delta * self.taken
 
+    def _off(self, theta):
+        """b - m₀; zero for a flat prior."""
+        return theta[self.coefficient] - self.prior[0, LOC]
+
+    def _scale(self, theta, rng):
+        """s₀, drawn where it is not known; `NO_BOUND` for a flat prior."""
+        scale = self.prior[0, SCALE]
+        precision = drawn_precisions(self.prior, np.array([self._off(theta) / scale]), rng)[0]
+        return scale / math.sqrt(precision) if precision > 0.0 else NO_BOUND
+
     def sums(self, theta, u, priors):
         """The `Side` of the factor, and that of the coefficient."""
-        own, b = u[self.factor], np.array([[theta[self.coefficient] - self.loc]])
+        own, b = u[self.factor], np.array([[self._off(theta)]])
         n, total = np.array([len(own)]), own.sum(axis=0)[None]
         first = Side(len(own), own.T @ own, total, n, self.effect, 1.0, priors[self.factor])
         return first, Side(1, b * b, b, np.ones_like(n), 0, -1.0, OF_KNOWN)
 
 
 def recentrings_of(problem):
-    """A `Recentring` of each effect whose coefficient has a normal or a flat prior."""
+    """A `Recentring` of each effect of a coefficient whose prior is a mixture of normal laws."""
     target, found, last = problem.target, [], problem.n_coefficients - 1
     prior = target.prior[: last + 1]
-    flat, normal = of_family(prior, Flat), of_family(prior, Normal)
+    flat, mixed = of_family(prior, Flat), are_mixtures(prior)
     for f, slopes in enumerate(problem.slopes):
         places = [last] if target.intercept else [None]
         centres = [0.0, *problem.centres[f]]
         for effect, (place, centre) in enumerate(zip([*places, *slopes], centres, strict=True)):
-            if place is None or not (flat[place] or normal[place]):
+            if place is None or not mixed[place]:
                 continue
             if centre != 0.0 and not (target.intercept and flat[last]):
                 continue
-            law = (0.0, NO_BOUND) if flat[place] else prior[place, [LOC, SCALE]].tolist()
-            unit = np.eye(last + 1)
-            found.append(Recentring(f, effect, int(place), *law, unit[place] - centre * unit[last]))
+            unit, own = np.eye(last + 1), prior[place : place + 1]
+            found.append(Recentring(f, effect, int(place), own, unit[place] - centre * unit[last]))
     return found

@@ -4,9 +4,10 @@ In collapsed coordinates effects follow the coefficients as the curvatures of th
 reference say. Outliers, whose likelihood is flat and whose curvature misleads, say it badly, and
 trajectories are short. But Student's t noise is normal with a precision ω_i/σ² of each row, and so
 
-1. ω_i given the residuals z_i = (y_i - η_i)/σ is gamma with shape (ν + 1)/2 and rate (ν + z_i²)/2;
-   given ω, the coefficients are normal where their priors are normal or flat and rows have the
-   weight one, and so are the effects of each factor given all else;
+1. ω_i given the residuals z_i = (y_i - η_i)/σ is gamma with shape w_i (ν + 1)/2, w_i the weight of
+   the row, and rate (ν + z_i²)/2; given ω, the coefficients are normal, with precisions of their
+   own where their priors are mixtures of normal laws (`skbayes_sg.priors.scale_mixtures`), and so
+   are the effects of each factor given all else;
 2. log σ and log ν make Metropolis steps of random size given the predictors, without ω.
 """
 
@@ -16,9 +17,8 @@ import numpy as np
 
 from ..kernels.layout import FACT_Y
 from ..models import Robust
-from ..priors import Flat, Normal
 from ..priors.columns import LOC, SCALE
-from ..priors.families import of_family
+from ..priors.scale_mixtures import are_mixtures, drawn_precisions
 from ..priors.table import prior_value
 from .covariance import Covariance
 
@@ -37,7 +37,7 @@ class RobustMoves:
     ----------
     rows : skbayes_sg.groups.collapsed.CollapsedRows
     by_mixture : bool
-        Whether the first move is made: it needs normal or flat priors, and weights of one.
+        Whether the first move is made: it needs priors that are mixtures of normal laws.
     """
 
     rows: object
@@ -56,7 +56,8 @@ class RobustMoves:
         precision, nu = np.exp(-2.0 * theta[n]), np.exp(theta[n + 1])
         y = rows.target.data.facts[:, FACT_Y]
         misfit = y - eta[:, 0]
-        omega = rng.gamma(0.5 * (nu + 1.0), 2.0 / (nu + precision * misfit**2))
+        shape = 0.5 * (nu + 1.0) * rows.target.weight
+        omega = rng.gamma(shape, 2.0 / (nu + precision * misfit**2))
         w = precision * np.maximum(omega, LEAST)
         try:
             misfit -= self._moved_coefficients(theta[:n], w, misfit, rng)
@@ -69,10 +70,10 @@ class RobustMoves:
     def _moved_coefficients(self, beta, w, misfit, rng):
         """β ← a draw given the precisions w of the rows; return by how much predictors rise."""
         A, prior = self.rows.problem.design, self.rows.target.prior[: len(beta)]
-        flat = of_family(prior, Flat)
-        own = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, prior[:, SCALE]) ** 2)
+        off, scale = beta - prior[:, LOC], prior[:, SCALE]
+        own = drawn_precisions(prior, off / scale, rng) / scale**2
         weighted = w[:, None] * A
-        H, drift = A.T @ weighted + np.diag(own), weighted.T @ misfit - own * (beta - prior[:, LOC])
+        H, drift = A.T @ weighted + np.diag(own), weighted.T @ misfit - own * off
         change = _drawn(H[None], drift[None], rng)[0]
         beta += change
         return A @ change
@@ -123,5 +124,4 @@ def robust_moves_of(rows):
     target, n = rows.target, rows.problem.n_coefficients
     if not isinstance(target.model, Robust):
         return None
-    normal = of_family(target.prior[:n], Normal, Flat).all()
-    return RobustMoves(rows, bool(normal and (target.weight == 1.0).all()))
+    return RobustMoves(rows, bool(are_mixtures(target.prior[:n]).all()))

@@ -42,8 +42,9 @@ from ..kernels.layout import FACT_Y, frozen
 from ..kernels.scale_mixture import project, walk_nu, walk_sigma
 from ..models import Linear, Robust
 from ..priors import Flat, Laplace, Normal, StudentT
-from ..priors.columns import LOC, POWER, SCALE, SHAPE
+from ..priors.columns import LOC, POWER, SCALE
 from ..priors.families import of_family
+from ..priors.scale_mixtures import drawn_precisions
 from ..priors.table import prior_value
 from . import gibbs
 from .closed_form import triangle
@@ -62,7 +63,6 @@ WALKS = 3  # steps of the random walk of log σ, and of each of those of log ν,
 SHORTEST, LONGEST = 0.1, 3.0  # range of the random scale of these steps
 # Sampling is given up where log σ is nearer than this to where C can no longer be factored.
 MARGIN = 3.0
-LEAST = 1e-8  # where |b|/s is smaller, 1/v is drawn as for this value
 # Beside a coefficient with a smaller s²/v, rounding errors hide the others: sampling is given up.
 LEAST_OF_V = 1e-10
 LEAST_OF_ROWS = 1e-100  # least precision ω of a row, and the inverse of the largest
@@ -277,10 +277,7 @@ class ScaleMixtureGibbs:
     def _variances(self, b):
         """Step 3: draw the variances v given coefficients b."""
         s = self.rows.scale
-        z = np.maximum(np.abs(b) / s, LEAST)
-        precision = np.ones_like(z)
-        precision[:, self.laplace] = self.rng.wald(1.0 / z[:, self.laplace], 1.0)
-        precision[:, self.t] = self._gamma(self.rows.prior[self.t, SHAPE], z[:, self.t])
+        precision = drawn_precisions(self.rows.prior, b / s, self.rng)
         if (precision < LEAST_OF_V).any():
             raise np.linalg.LinAlgError("A coefficient is too far from its prior.")
         self.v = s**2 / precision

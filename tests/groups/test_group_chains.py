@@ -249,18 +249,33 @@ def test_a_price_that_is_measured_is_told_and_changes_no_draw(monkeypatch):
 
 @pytest.mark.slow
 def test_the_price_of_more_sweeps_is_told_again(monkeypatch):
-    """Where draws are made anew with twice the sweeps, and those before took very long."""
+    """Where draws are made anew with more sweeps, and those before took very long."""
     problem, request = (
         problem_of(Poisson, 40, sizes=(6, 5)),
         Request(seed=3, n_draws=40, n_chains=2),
     )
     monkeypatch.setattr(chains, "_measured", lambda *args: 0.0)
-    poor = iter([True, False])
-    monkeypatch.setattr(chains, "_poor", lambda *args: next(poor))
+    more = iter([2, 1])
+    monkeypatch.setattr(chains, "_more", lambda *args: next(more))
     ticks = iter(range(0, 1000, 40))
     monkeypatch.setattr(chains, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
     with pytest.warns(LongRunWarning, match=r"is predicted to take 1\.3 minutes"):
         assert run_chains(problem, request, CollapsedHMC).thin == 2
+
+
+@pytest.mark.parametrize(
+    ("rho", "most", "more"),
+    [(0.5, 8.0, 1), (0.85, 8.0, 2), (0.93, 8.0, 4), (0.98, 8.0, 8), (0.98, 3.0, 2), (0.98, 1.5, 1)],
+)
+def test_how_many_more_sweeps_are_needed(rho, most, more):
+    """One draw in (1 + ρ)/(1 - ρ) is effective, and one in ten should be."""
+    draws = np.random.default_rng(0).standard_normal((4, 4000, 1))
+    for t in range(1, 4000):
+        draws[:, t] = rho * draws[:, t - 1] + np.sqrt(1.0 - rho**2) * draws[:, t]
+    fine = np.random.default_rng(1).standard_normal((1, 4, 4000))
+    assert chains._more(draws, [fine], Request(names=["x"]), most) == more
+    other = draws.transpose(2, 0, 1)
+    assert chains._more(fine.transpose(1, 2, 0), [other], Request(names=["x"]), most) == more
 
 
 @pytest.mark.parametrize("at_once", [1, 40, 1 << 18])

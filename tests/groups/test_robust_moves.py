@@ -10,11 +10,13 @@ from group_tables import problem_of
 from scipy import stats
 
 from skbayes_sg import BayesianRobustRegression
+from skbayes_sg.diagnostics.convergence import ess_mean
 from skbayes_sg.groups.collapsed import CollapsedRows
 from skbayes_sg.groups.robust_moves import RobustMoves, robust_moves_of
 from skbayes_sg.kernels.layout import FACT_Y
 from skbayes_sg.models import Logistic, Robust
-from skbayes_sg.priors import Gamma, HalfNormal, Laplace, Normal
+from skbayes_sg.priors import Flat, Gamma, HalfNormal, Laplace, Normal, StudentT
+from skbayes_sg.priors.columns import POWER
 
 TAU = 0.7
 
@@ -79,10 +81,50 @@ def test_moves_leave_the_prior_where_responses_follow(is_wrong, monkeypatch):
 
 def test_where_they_can_be_made():
     assert robust_moves_of(CollapsedRows(problem_of(Logistic))) is None
-    weighted = problem_of(Robust)
-    assert not robust_moves_of(CollapsedRows(weighted)).by_mixture
-    other = problem_of(Robust, weight=np.ones(60), intercept=Laplace(scale=1.0))
-    assert not robust_moves_of(CollapsedRows(other)).by_mixture
+    problem = problem_of(Robust, intercept=Laplace(scale=1.0))
+    assert robust_moves_of(CollapsedRows(problem)).by_mixture
+    shared = problem.target.prior.copy()
+    shared[:, POWER] = 0.5
+    shared = replace(problem, target=problem.target.with_prior(shared))
+    assert not robust_moves_of(CollapsedRows(shared)).by_mixture
+
+
+PRIORS = [
+    (Normal(scale=1.0), stats.norm.logpdf, False),
+    (Normal(scale=1.0), stats.norm.logpdf, True),
+    (Flat(), np.zeros_like, False),
+    (Laplace(scale=0.5), stats.laplace(scale=0.5).logpdf, False),
+    (StudentT(df=3.0, scale=0.5), stats.t(3.0, scale=0.5).logpdf, False),
+]
+
+
+@pytest.mark.parametrize(("prior", "log_prior", "is_wrong"), PRIORS)
+def test_means_have_the_law_of_weighted_rows(prior, log_prior, is_wrong):
+    """Of (b, u) given the noise, by a grid; the twin counts every row once."""
+    sigma, nu, weight = 0.8, 2.0, np.array([0.4, 3.0, 1.7, 0.9])
+    seen = np.ones(4) if is_wrong else weight
+    problem = problem_of(Robust, 4, 0, (1,), weight=seen, intercept=prior)
+    y, rows = problem.target.data.facts[:, FACT_Y], CollapsedRows(problem)
+    moves, rng = robust_moves_of(rows), np.random.default_rng(1)
+    theta, u = np.array([0.0, np.log(sigma), np.log(nu)]), [np.zeros((1, 1))]
+    found = np.empty((6000, 2))
+    for k in range(len(found)):
+        moves.move_means(theta, u, [np.array([np.log(TAU)])], rows.predictors(theta, u), rng)
+        found[k] = theta[0], u[0][0, 0]
+    b, v = np.meshgrid(np.linspace(-12.0, 14.0, 1301), np.linspace(-4.0, 4.0, 401), indexing="ij")
+    log_p = stats.norm.logpdf(v, scale=TAU) + log_prior(b)
+    for own, value in zip(weight, y, strict=True):
+        log_p = log_p + own * stats.t.logpdf((value - b - v) / sigma, nu)
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    ess = ess_mean(np.stack([found, np.square(found - found.mean(axis=0))], axis=2)[None])
+    error, off = 4.5 / np.sqrt(ess.reshape(2, 2)), np.empty((2, 2))
+    for j, values in enumerate((b, v)):
+        mean = (p * values).sum()
+        sd = np.sqrt((p * np.square(values - mean)).sum())
+        off[j] = (found[:, j].mean() - mean) / sd, found[:, j].var() / sd**2 - 1.0
+        error[j, 1] *= np.std(np.square(found[:, j] - mean)) / sd**2
+    assert (np.abs(off) < error).all() != is_wrong
 
 
 @pytest.mark.slow
