@@ -28,12 +28,14 @@ def is_dask(*collections):
 def decoded(values):
     """Return values that NumPy reads as they are.
 
-    A collection of Dask is computed. Tables and arrays of pyarrow have plain values in place of
-    dictionaries, a null of which NumPy would take for the last entry. All other objects are
-    returned as they are.
+    A collection of Dask is computed, and a lazy data frame of Polars is collected. Tables and
+    arrays of pyarrow have plain values in place of dictionaries, a null of which NumPy would take
+    for the last entry. All other objects are returned as they are.
     """
     if is_dask(values):
         return values.compute()
+    if type(values).__name__ == "LazyFrame":
+        return values.collect()
     if not is_arrow(values):
         return values
     if not hasattr(values, "schema"):

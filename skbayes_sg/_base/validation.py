@@ -366,11 +366,17 @@ def bools_of(y):
 def _name_text(estimator, X, error):
     """Raise a `ValueError` that names the first column of X that is not numeric.
 
-    Nothing happens if `error` is not about such columns, or X has no columns with names.
+    If X is a list of texts, the error says so. Nothing happens if `error` is not about such
+    columns, or X has no columns with names.
     """
     known = "could not convert string", "Cannot cast", "float() argument must be"
-    if not any(said in str(error) for said in known):
+    if not any(said in str(error) for said in (*known, "arrays of bytes/strings")):
         return
+    if np.ndim(X) == 1 and len(X) and isinstance(X[0], str):
+        raise ValueError(
+            f"{type(estimator).__name__}: X holds texts, such as {X[0]!r}. Count their words first,"
+            " for example with sklearn.feature_extraction.text.CountVectorizer in a pipeline."
+        ) from error
     for name in getattr(X, "columns", ()):
         try:
             np.asarray(X[name], dtype=np.float64)

@@ -243,7 +243,8 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
     and the log standard deviation have a scale of their own each. In the first layer the scale of
     the weights of column j is multiplied by :math:`\lambda_j`, which has a half-Cauchy prior
     truncated to at most 10: this shrinks the weights of columns without influence (automatic
-    relevance determination). The logarithm of s lies within ±6, so that s is 0.25 % to 400 times
+    relevance determination). With less than 8 units in the first hidden layer, or without one,
+    every :math:`\lambda_j = 1`. The logarithm of s lies within ±6, so that s is 0.25 % to 400 times
     the standard deviation of y.
 
     Predictions average over the posterior itself, at temperature one. Up to 50 000 rows, "auto"
@@ -437,7 +438,8 @@ class BayesianMLPClassifier(ClassPredictions, ClassifierMixin, BayesianMLP):
     to :math:`\tau \le 10` since they would grow without bound on separable classes, and are sampled
     together with the weights. In the first layer the scale of the weights of column j is multiplied
     by :math:`\lambda_j`, which has a half-Cauchy prior truncated to at most 10: this shrinks the
-    weights of columns without influence (automatic relevance determination).
+    weights of columns without influence (automatic relevance determination). With less than 8 units
+    in the first hidden layer, or without one, every :math:`\lambda_j = 1`.
 
     Predictions average over the posterior itself, at temperature one. Up to 50 000 rows, "auto"
     runs kinetic Langevin dynamics on all rows; its step is adapted so that the error of the energy

@@ -58,7 +58,9 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     column the vectors :math:`[p_a, b_a]` of the categories are normally distributed. Their mean and
     their precision matrix are sampled as well, and so are the noise :math:`\sigma` and the weights
     :math:`w_a \sim \mathrm{Gamma}(\nu, \nu)`, which let the noise differ between users and between
-    items.
+    items. In units in which ratings have mean 0 and standard deviation 1, the prior of
+    :math:`\sigma^{-2}` is Gamma(1, 1), :math:`\nu` is uniform on a grid from 2 to 108 of equal
+    logarithmic steps, and `skbayes_sg.factorisation.NormalWishart` has the prior of the vectors.
 
     The vectors are determined only up to a rotation: compare predictions, not vectors. The
     posterior has many modes, and a chain stays near one of them (up to rotation), so that

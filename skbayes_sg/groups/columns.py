@@ -113,6 +113,9 @@ class GroupColumns:
         if is_whole(column) and -self._n_columns <= column < self._n_columns:
             return int(column) % self._n_columns
         known = f"positions 0 to {self._n_columns - 1}"
+        if self._columns is None and isinstance(column, str):
+            known += ", and no names. A step of a pipeline that returns an array has lost them: "
+            known += "set_output(transform='pandas') keeps them"
         if self._columns is not None:
             known = f"columns {', '.join(map(repr, self._columns[:20]))}"
             if is_whole(column):

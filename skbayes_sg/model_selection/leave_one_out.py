@@ -283,6 +283,8 @@ def _refusal(final):
         "BayesianModuleClassifier": weights,
         "BayesianModuleRegressor": weights,
         "BayesianLDA": "the words of a document share its topics. Use perplexity of held-out words",
+        "CustomDensity": "its density of a row need not be that of one response. Use "
+        "sklearn.model_selection.cross_validate, whose scores are mean log predictive densities",
         "BayesianPMF": "a rating is told by the factors of its user and item, which few other "
         "ratings determine. Use sklearn.model_selection.cross_validate",
     }

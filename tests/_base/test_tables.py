@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skbayes_sg import BayesianLinearRegression, BayesianPMF
+from skbayes_sg import BayesianLDA, BayesianLinearRegression, BayesianPMF
 from skbayes_sg._base.tables import decoded, is_arrow, reject_dates
 
 DAY = datetime.date(2020, 1, 1)
@@ -80,3 +80,23 @@ def test_weights_of_a_sum_of_one_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         model.fit(X, X[:, 0] ** 2, sample_weight=np.full(6, 0.5))
+
+
+def test_lazy_frames_are_collected():
+    class LazyFrame:  # as that of Polars
+        def collect(self):
+            return "a frame"
+
+    assert decoded(LazyFrame()) == "a frame"
+
+
+@pytest.mark.parametrize("X", [["a b", "b c"], np.array(["a b", "b c"])])
+def test_texts_are_told_to_be_counted(X):
+    with pytest.raises(ValueError, match=r"BayesianLDA: X holds texts, such as 'a b'.*Count"):
+        BayesianLDA(2).fit(X)
+
+
+def test_names_of_groups_that_an_array_has_lost():
+    model = BayesianLinearRegression(group_effects=["store"])
+    with pytest.raises(ValueError, match=r"positions 0 to 1, and no names.* set_output"):
+        model.fit(np.ones((4, 2)), np.arange(4.0))

@@ -23,6 +23,7 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
+from skbayes_sg.custom import CustomDensity
 from skbayes_sg.estimators import _base
 from skbayes_sg.exceptions import ParetoKWarning
 from skbayes_sg.model_selection import compare, loo
@@ -406,6 +407,7 @@ def test_rows_that_were_not_fitted_are_refused():
             BayesianMLPRegressor(),
             "BayesianMLPRegressor has no leave-one-out .* weights of a network",
         ),
+        (CustomDensity(), "CustomDensity has no leave-one-out .* cross_validate, whose scores"),
         (Ridge(), "needs a fitted regressor or classifier of skbayes_sg .* got Ridge"),
     ],
 )
