@@ -374,8 +374,8 @@ def _name_text(estimator, X, error):
         return
     if np.ndim(X) == 1 and len(X) and isinstance(X[0], str):
         raise ValueError(
-            f"{type(estimator).__name__}: X holds texts, such as {X[0]!r}. Count their words first,"
-            " for example with sklearn.feature_extraction.text.CountVectorizer in a pipeline."
+            f"{type(estimator).__name__}: X holds texts, such as {str(X[0])!r}. Count their words "
+            "first, for example with sklearn.feature_extraction.text.CountVectorizer in a pipeline."
         ) from error
     for name in getattr(X, "columns", ()):
         try:

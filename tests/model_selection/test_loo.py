@@ -407,7 +407,7 @@ def test_rows_that_were_not_fitted_are_refused():
             BayesianMLPRegressor(),
             "BayesianMLPRegressor has no leave-one-out .* weights of a network",
         ),
-        (CustomDensity(), "CustomDensity has no leave-one-out .* cross_validate, whose scores"),
+        (CustomDensity(), r"CustomDensity has no leave-one-out .*cross_validate, whose"),
         (Ridge(), "needs a fitted regressor or classifier of skbayes_sg .* got Ridge"),
     ],
 )
