@@ -16,6 +16,7 @@ are, and coefficients and scales are drawn given them: what is slow in one way i
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from ..priors import Flat
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
 from ..priors.flat import PositiveFlat
-from ..priors.scale_mixtures import are_mixtures, drawn_precisions
+from ..priors.scale_mixtures import ScaleMixtures, are_mixtures
 from .translation_kernels import Side, shifted_log_density, walk_scales
 
 __all__ = ["Recentring", "recentrings_of"]
@@ -79,6 +80,10 @@ class Recentring:
             u[f][:, self.effect] += delta
             theta[: len(self.taken)] -= delta * self.taken
 
+    @cached_property
+    def _mixture(self):
+        return ScaleMixtures(self.prior)
+
     def _off(self, theta):
         """b - m₀; zero for a flat prior."""
         return theta[self.coefficient] - self.prior[0, LOC]
@@ -86,7 +91,7 @@ class Recentring:
     def _scale(self, theta, rng):
         """s₀, drawn where it is not known; `NO_BOUND` for a flat prior."""
         scale = self.prior[0, SCALE]
-        precision = drawn_precisions(self.prior, np.array([self._off(theta) / scale]), rng)[0]
+        precision = self._mixture.precisions(np.array([self._off(theta) / scale]), rng)[0]
         return scale / math.sqrt(precision) if precision > 0.0 else NO_BOUND
 
     def sums(self, theta, u, priors):

@@ -18,7 +18,7 @@ from .laplace import Laplace
 from .normal import Normal
 from .student_t import StudentT
 
-__all__ = ["are_mixtures", "drawn_precisions"]
+__all__ = ["ScaleMixtures", "are_mixtures"]
 
 LEAST = 1e-8  # where |z| is smaller, 1/v is drawn as for this value
 
@@ -29,12 +29,28 @@ def are_mixtures(prior):
     return whole & of_family(prior, Normal, Flat, Laplace, StudentT)
 
 
-def drawn_precisions(prior, z, rng):
-    """Draw 1/v for coefficients at z, (..., D); `prior` has a row of a prior table for each."""
-    size, precision = np.maximum(np.abs(z), LEAST), np.ones(np.shape(z))
-    flat, laplace, t = (of_family(prior, family) for family in (Flat, Laplace, StudentT))
-    precision[..., flat] = 0.0
-    precision[..., laplace] = rng.wald(1.0 / size[..., laplace], 1.0)
-    nu = prior[t, SHAPE]
-    precision[..., t] = rng.gamma(0.5 * (nu + 1.0), 2.0 / (nu + size[..., t] ** 2))
-    return precision
+class ScaleMixtures:
+    """The laws of some coefficients, from which the precision of each is drawn.
+
+    Parameters
+    ----------
+    prior : ndarray of shape (D, 5)
+        Rows of a prior table for which `are_mixtures` is true.
+    """
+
+    def __init__(self, prior):
+        self.known = np.where(of_family(prior, Flat), 0.0, 1.0)
+        self.laplace, self.t = (np.flatnonzero(of_family(prior, of)) for of in (Laplace, StudentT))
+        self.nu = prior[self.t, SHAPE]
+
+    def precisions(self, z, rng):
+        """Draw 1/v for coefficients at z, (..., D)."""
+        precision = np.empty(z.shape)
+        precision[:] = self.known
+        if self.laplace.size:
+            size = np.maximum(np.abs(z[..., self.laplace]), LEAST)
+            precision[..., self.laplace] = rng.wald(1.0 / size, 1.0)
+        if self.t.size:
+            square = np.square(z[..., self.t])
+            precision[..., self.t] = rng.gamma(0.5 * (self.nu + 1.0), 2.0 / (self.nu + square))
+        return precision

@@ -44,7 +44,7 @@ from ..models import Linear, Robust
 from ..priors import Flat, Laplace, Normal, StudentT
 from ..priors.columns import LOC, POWER, SCALE
 from ..priors.families import of_family
-from ..priors.scale_mixtures import drawn_precisions
+from ..priors.scale_mixtures import ScaleMixtures
 from ..priors.table import prior_value
 from . import gibbs
 from .closed_form import triangle
@@ -157,7 +157,7 @@ class ScaleMixtureGibbs:
         self.log_sigma = np.log(self.rows.size()) + rng.standard_normal(n_chains)
         self.log_nu = np.log(FIRST_NU) + rng.standard_normal((n_chains, len(own) - 1))
         self.omega = np.ones((n_chains, m))
-        self.laplace, self.t = (of_family(self.rows.prior, of) for of in (Laplace, StudentT))
+        self.mixtures = ScaleMixtures(self.rows.prior)
         self.v = np.tile(self.rows.scale**2, (n_chains, 1))
         self.fixed = None  # C for σ = 0, if v never changes
         self._variances(self.rows.scale * rng.standard_normal(self.v.shape))
@@ -186,7 +186,7 @@ class ScaleMixtureGibbs:
         if F.size:
             c = np.trace(C, axis1=1, axis2=2) / self.rows.size_of_F
             C += c[:, None, None] * self.rows.FF
-        if not (self.laplace | self.t).any():
+        if not (self.mixtures.laplace.size or self.mixtures.t.size):
             self.fixed = C
         return C
 
@@ -277,7 +277,7 @@ class ScaleMixtureGibbs:
     def _variances(self, b):
         """Step 3: draw the variances v given coefficients b."""
         s = self.rows.scale
-        precision = drawn_precisions(self.rows.prior, b / s, self.rng)
+        precision = self.mixtures.precisions(b / s, self.rng)
         if (precision < LEAST_OF_V).any():
             raise np.linalg.LinAlgError("A coefficient is too far from its prior.")
         self.v = s**2 / precision

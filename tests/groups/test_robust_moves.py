@@ -59,7 +59,7 @@ LAWS = [
 def test_moves_leave_the_prior_where_responses_follow(is_wrong, monkeypatch):
     rows = CollapsedRows(small())
     moves = robust_moves_of(rows)
-    assert moves.by_mixture
+    assert moves.mixtures is not None
     if is_wrong:  # effects whose prior is left out
         honest = RobustMoves._moved_effects
         monkeypatch.setattr(
@@ -82,11 +82,11 @@ def test_moves_leave_the_prior_where_responses_follow(is_wrong, monkeypatch):
 def test_where_they_can_be_made():
     assert robust_moves_of(CollapsedRows(problem_of(Logistic))) is None
     problem = problem_of(Robust, intercept=Laplace(scale=1.0))
-    assert robust_moves_of(CollapsedRows(problem)).by_mixture
+    assert robust_moves_of(CollapsedRows(problem)).mixtures is not None
     shared = problem.target.prior.copy()
     shared[:, POWER] = 0.5
     shared = replace(problem, target=problem.target.with_prior(shared))
-    assert not robust_moves_of(CollapsedRows(shared)).by_mixture
+    assert robust_moves_of(CollapsedRows(shared)).mixtures is None
 
 
 PRIORS = [
