@@ -133,6 +133,7 @@ class MixturePredictions(CentralIntervals):
         """
         check_count("n_samples", n_samples)
         check_is_fitted(self)
+        self.posterior_.require_draws()
         rng = streams.of_predictions(streams.seed_of(random_state))
         total = self.posterior_.n_chains * self.posterior_.n_draws
         which = rng.choice(total, n_samples, replace=n_samples > total)

@@ -459,6 +459,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         """
         check_is_fitted(self)
         check_count("n_samples", n_samples)
+        self.posterior_.require_draws()
         rng = streams.of_predictions(streams.seed_of(random_state))
         weights = self._pooled_weights
         total = self.posterior_.n_chains * self.posterior_.n_draws

@@ -1,14 +1,16 @@
 """Base classes of displays, and the choice of the parameters that displays show."""
 
+import textwrap
 from typing import Any, Self
 
 import numpy as np
 
 __all__ = ["Display", "ParameterRows", "PosteriorDisplay", "all_unless_named"]
 __all__ += ["chosen_parameters", "final_step", "largest", "legend_below", "posterior_of"]
-__all__ += ["require", "require_posterior", "short"]
+__all__ += ["require", "require_posterior", "short", "wrapped"]
 
 MOST = 20  # largest number of parameters that are shown unless the user names them
+WIDEST = 24  # characters of a name beside a panel; longer names take several lines
 
 
 def pyplot():
@@ -95,6 +97,11 @@ def short(labels):
     if all(label.startswith("coef[") for label in labels):
         return [label[len("coef[") : -1] for label in labels]
     return list(labels)
+
+
+def wrapped(labels):
+    """The labels as `short` returns them, those of more than `WIDEST` characters in lines."""
+    return [textwrap.fill(label, WIDEST) for label in short(labels)]
 
 
 def chosen_parameters(posterior, names, most=MOST):

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._base.validation import check_count
-from ._base import PosteriorDisplay, chosen_parameters, require_posterior
+from ._base import PosteriorDisplay, chosen_parameters, require_posterior, wrapped
 
 __all__ = ["AutocorrelationDisplay"]
 
@@ -82,8 +82,8 @@ class AutocorrelationDisplay(PosteriorDisplay):
     def _draw(self, axes):
         axis = axes[0, 0]
         axis.axhspan(-self.noise, self.noise, color="0.9", zorder=0)
-        for values, label in zip(self.correlations.T, self.labels, strict=True):
-            axis.plot(values, marker="o", markersize=3, linewidth=1.0, label=label)
+        for values, name in zip(self.correlations.T, wrapped(self.labels), strict=True):
+            axis.plot(values, marker="o", markersize=3, linewidth=1.0, label=name)
         axis.set(xlabel="lag (draws)", ylabel="autocorrelation")
         axis.legend(loc="best", fontsize="small")
 

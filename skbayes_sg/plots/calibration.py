@@ -9,9 +9,9 @@ from sklearn.calibration import calibration_curve
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._base.typing import ArrayLike, MatrixLike
-from .._base.validation import check_probabilities
+from .._base.validation import check_probabilities, warn_without_exposure
 from ..metrics import calibration_error, interval_coverage, unwrapped
-from ..metrics.scores import columns_of
+from ..metrics.scores import columns_of, given
 from ._base import Display, require
 
 __all__ = ["CoverageDisplay", "ReliabilityDisplay"]
@@ -139,7 +139,8 @@ class CoverageDisplay(_Diagonal):
 
     Below the diagonal the intervals are too narrow, above it too wide. The bars are where 90 % of
     the shares would lie if the intervals were right. Intervals of counts end at whole numbers:
-    short ones have a greater probability than is stated, and their shares lie above the diagonal.
+    short ones have a greater probability than is stated, and their shares lie above the diagonal,
+    as the legend says.
 
     Parameters
     ----------
@@ -149,6 +150,8 @@ class CoverageDisplay(_Diagonal):
         Shares of values that lie inside.
     n_rows : int
         Number of values.
+    of_counts : bool, default=False
+        Whether the values are counts.
 
     Attributes
     ----------
@@ -169,8 +172,11 @@ class CoverageDisplay(_Diagonal):
 
     said, happened = "probability of the interval", "share of values inside"
 
-    def __init__(self, levels: np.ndarray, coverage: np.ndarray, n_rows: int) -> None:
+    def __init__(
+        self, levels: np.ndarray, coverage: np.ndarray, n_rows: int, of_counts: bool = False
+    ) -> None:
         self.levels, self.coverage, self.n_rows = levels, coverage, n_rows
+        self.of_counts = of_counts
 
     @classmethod
     def from_estimator(
@@ -180,6 +186,7 @@ class CoverageDisplay(_Diagonal):
         y: ArrayLike,
         *,
         levels: Sequence[float] | None = None,
+        exposure: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
         """Draw the display of a regressor.
@@ -194,6 +201,8 @@ class CoverageDisplay(_Diagonal):
             Their responses.
         levels : sequence of float in (0, 1), optional
             Probabilities of the intervals; 0.05, 0.1, ..., 0.95 by default.
+        exposure : array-like of shape (n_rows,), optional
+            Exposures of counts; a warning says if they are missing after a fit with exposures.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
 
@@ -205,11 +214,18 @@ class CoverageDisplay(_Diagonal):
         final, X = unwrapped(estimator, X)
         y, masses = column_or_1d(y), LEVELS if levels is None else column_or_1d(levels)
         check_probabilities("levels", masses)
-        ends = final.predict_quantiles(X, np.r_[0.5 - masses / 2, 0.5 + masses / 2])
+        warn_without_exposure(final, exposure, cls.__name__)
+        shares = np.r_[0.5 - masses / 2, 0.5 + masses / 2]
+        ends = final.predict_quantiles(X, shares, **given(exposure))
         check_consistent_length(y, ends)
         K = len(masses)
         coverage = [interval_coverage(y, ends[:, k], ends[:, K + k]) for k in range(K)]
-        return cls(np.asarray(masses, dtype=float), np.array(coverage), len(y)).plot(ax)
+        of_counts = getattr(final, "_is_discrete", False)
+        stated = np.asarray(masses, dtype=float)
+        return cls(stated, np.array(coverage), len(y), of_counts).plot(ax)
 
     def _draw(self, axes):
-        self._curve(axes[0, 0], self.levels, self.coverage, self.n_rows, f"{self.n_rows} rows")
+        label = f"{self.n_rows} rows"
+        if self.of_counts:
+            label += " of counts, whose intervals hold\nmore than is stated where counts are small"
+        self._curve(axes[0, 0], self.levels, self.coverage, self.n_rows, label)

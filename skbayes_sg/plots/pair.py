@@ -1,6 +1,5 @@
 """Plot of the draws of parameters against each other."""
 
-import textwrap
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -8,11 +7,9 @@ import numpy as np
 
 from .._base import weights as weighting
 from .._base.validation import check_count
-from ._base import PosteriorDisplay, chosen_parameters, require_posterior, short
+from ._base import PosteriorDisplay, chosen_parameters, require_posterior, wrapped
 
 __all__ = ["PairDisplay"]
-
-WIDEST = 24  # characters of a name beside a panel; longer names take several lines
 
 
 class PairDisplay(PosteriorDisplay):
@@ -99,8 +96,7 @@ class PairDisplay(PosteriorDisplay):
             axis.set_xlim(*_range(self.draws[:, j]))
             axis.tick_params(labelbottom=i == n - 1)
             axis.locator_params(nbins=4)
-        for i, label in enumerate(short(self.labels)):
-            name = textwrap.fill(label, WIDEST)
+        for i, name in enumerate(wrapped(self.labels)):
             axes[-1, i].set_xlabel(name, fontsize="small")
             if i > 0:
                 axes[i, 0].set_ylabel(name, fontsize="small")

@@ -282,6 +282,41 @@ def test_a_class_without_rows_is_waited_for_and_then_told_of(monkeypatch):
 
 
 @pytest.mark.slow
+def test_classes_that_come_late_are_told():
+    """Also where all rows before them were kept, while a column drifts."""
+    rng = np.random.default_rng(2)
+    X, n = rng.normal(size=(2000, 4)), 2000
+    X[:, 0] *= np.linspace(0.2, 8.0, n)
+    X[:, 3] += np.linspace(0.0, 20.0, n)
+    y = np.digitize(X[:, 1] + rng.logistic(size=n), [-1.0, 1.0])
+    y[:600] = np.minimum(y[:600], 1)
+    online = BayesianLogisticRegression(**FEW)
+    with pytest.warns(UpdateWarning):
+        in_batches(online, X, y, 20, classes=[0, 1, 2])
+    shift, _ = off(online, BayesianLogisticRegression(**FEW).fit(X, y))
+    assert shift.max() > 2.0
+    assert online.update_error_ > 0.5 * shift.max()
+    assert not online.posterior_.check()
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "totals", "late"),
+    [
+        (600, [50.0, 30.0, 20.0], True),
+        (600, [50.0, 49.0, 1.0], False),  # as if it were a single row by chance
+        (10, [5.0, 3.0, 2.0], False),  # ten rows may lack a class of a tenth
+        (100, [5.0, 3.0, 2.0], True),
+        (10, [0.0, 0.0, 9.0], True),
+    ],
+)
+def test_classes_are_late_where_chance_does_not_explain_it(n_rows, totals, late):
+    own = {"classes": np.arange(3), "class_totals": np.array(totals)}
+    assert _online._comes_late(_online.Past(n_rows, None, {"classes": np.arange(2)}), own) == late
+    assert not _online._comes_late(_online.Past(n_rows, None, {"classes": np.arange(3)}), own)
+    assert not _online._comes_late(_online.Past(n_rows, None, {"size": 1.0}), {"size": 2.0})
+
+
+@pytest.mark.slow
 def test_a_batch_may_be_a_row_or_a_class_or_zeros():
     X, _, _ = table(12)
     y = np.repeat([0, 1], 6)

@@ -6,7 +6,11 @@ from sklearn.calibration import calibration_curve
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+)
 from skbayes_sg.plots import CoverageDisplay, ReliabilityDisplay
 from skbayes_sg.plots.calibration import _band
 
@@ -56,6 +60,20 @@ def test_coverage_of_a_pipeline():
         assert abs(found - level) < 5.0 * np.sqrt(level * (1.0 - level) / 2000) + 0.02
     narrow = CoverageDisplay.from_estimator(pipe, X[300:], 3.0 * y[300:], levels=[0.5])
     assert narrow.coverage[0] < 0.3
+
+
+def test_coverage_of_counts_with_exposures():
+    X, _, rng = made(900)
+    exposure = rng.uniform(20.0, 200.0, 900)
+    y = rng.poisson(0.1 * exposure * np.exp(0.3 * X[:, 0]))
+    model = BayesianPoissonRegressor(n_draws=100, random_state=0)
+    model.fit(X[:300], y[:300], exposure=exposure[:300])
+    rows = X[300:], y[300:]
+    display = CoverageDisplay.from_estimator(model, *rows, levels=[0.9], exposure=exposure[300:])
+    assert abs(display.coverage[0] - 0.9) < 0.06
+    assert "of counts" in display.ax_.get_legend_handles_labels()[1][-1]
+    with pytest.warns(UserWarning, match="CoverageDisplay was given none"):
+        assert CoverageDisplay.from_estimator(model, *rows, levels=[0.9]).coverage[0] < 0.5
 
 
 def test_the_band_holds_nine_in_ten():

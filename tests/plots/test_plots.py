@@ -128,6 +128,12 @@ def test_autocorrelations_of_an_autoregression():
     assert np.allclose(made.correlations[:, 0], 0.8 ** np.arange(4), atol=0.03)
 
 
+def test_long_names_take_several_lines():
+    display = AutocorrelationDisplay(np.zeros((4, 1)), ["hours of " * 8]).plot()
+    name = display.ax_.get_legend_handles_labels()[1][0]
+    assert max(map(len, name.split("\n"))) <= 24
+
+
 def test_biases_and_shares_are_shown(posterior):
     assert np.array_equal(
         StepBiasDisplay.from_posterior(posterior, names=["c"]).bias, np.array([0.3])

@@ -9,7 +9,7 @@ import pytest
 from problems import STOCHASTIC, binary, quick
 from sklearn.base import clone
 
-from skbayes_sg import BayesianLinearRegression
+from skbayes_sg import BayesianLinearRegression, BayesianPoissonRegressor
 from skbayes_sg.diagnostics import check_draws, convergence
 from skbayes_sg.exceptions import DrawStoreWarning, InvalidParameterError
 from skbayes_sg.posterior.moments import RunningMoments, kept_draws
@@ -173,6 +173,14 @@ def test_what_can_be_done_without_draws():
     ):  # fmt: skip
         with pytest.raises(ValueError, match=r"No draws were kept \(keep='moments'\)"):
             act()
+
+
+@pytest.mark.parametrize("kind", [BayesianLinearRegression, BayesianPoissonRegressor])
+def test_no_responses_can_be_drawn_without_draws(kind):
+    X, y = binary()
+    model = kind(n_draws=20, keep="moments", random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="No draws were kept"):
+        model.sample_y(X)
 
 
 @pytest.mark.parametrize("keep", ["some", 0, -1, 2.5, True, None])
