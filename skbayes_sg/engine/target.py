@@ -7,7 +7,7 @@ thread each. So the result depends neither on `n_jobs` nor on the number of BLAS
 import numpy as np
 from scipy import sparse
 
-from .._base import memmap
+from .._base import memmap, streams
 from .._base.columns import block_moments, merged
 from .._base.threads import in_threads
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, Data, Sparse, frozen
@@ -25,6 +25,7 @@ CHUNK_BYTES = 1 << 21
 # levels: chains on all rows are then four times as fast. With more, products by BLAS are faster.
 COMPACT_SHARE = 0.01
 SEEN_ROWS = 1000  # first rows, which tell whether all need be looked at for that
+FEWEST_SEEN = 4  # rows that tell whether few are different, as a multiple of the most of these
 SPARSE_SHARE = 0.1  # share of stored entries below which sparse products are faster
 
 # Smallest size of the values of a column: a standard deviation divided by it still has a square
@@ -176,6 +177,32 @@ class Target:
         X, y = np.ascontiguousarray(rows[:, : self.n_features]), rows[:, self.n_features :]
         options = {"intercept": self.intercept, "n_jobs": self.n_jobs}
         return Target(X, y, weight, self.model, self.prior, **options)
+
+    def with_few_rows(self, most):
+        """Merge equal rows, as `merged` does, if at most `most` rows are different.
+
+        Rows of tests of several variants, or of a few categories, are, and the draws are then exact
+        however many rows there are. Rows are told apart by a combination of their numbers, and
+        those that it does not tell apart are compared in full. Sparse and memory-mapped rows are
+        not merged.
+        """
+        if sparse.issparse(self.X) or memmap.mapped(self.X) is not None:
+            return self
+        step = max(1, self.n_rows // (FEWEST_SEEN * most))
+        if len(np.unique(_combined(self.X[::step], self.labels(slice(None, None, step))))) > most:
+            return self
+        labels = self.labels()
+        keys, first, of_row = np.unique(
+            _combined(self.X, labels), return_index=True, return_inverse=True
+        )
+        if len(keys) > most:
+            return self
+        X, y = self.X[first], labels[first]
+        if not ((X[of_row] == self.X).all() and (y[of_row] == labels).all()):
+            return self
+        weight = np.bincount(of_row, self.weight)
+        options = {"intercept": self.intercept, "n_jobs": self.n_jobs}
+        return Target(X, y, weight, self.model, self.prior, **options).merged()
 
     def compacted(self):
         """Return a `Target` with sparse rows if hardly any entry of dense rows is not zero."""
@@ -485,3 +512,10 @@ class Target:
             if c >= self.model.n_linear or self.intercept:
                 diagonal[where[-1]] = w.sum()
         return diagonal
+
+
+def _combined(X, labels):
+    """A combination of the numbers of each row, the same for equal rows, (n_rows,)."""
+    columns = [*X.T, *labels.T]
+    weights = streams.fixed().standard_normal(len(columns))
+    return sum(own * column for own, column in zip(weights, columns, strict=True))

@@ -201,17 +201,16 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         del y, weight
         return 0.0
 
-    def _target(self, X, y, weight, plan, n_jobs=None, merges=lambda target: False):
+    def _target(self, X, y, weight, plan, n_jobs=None, merged=lambda target: target):
         """The `Target` of rows that `_read` returned, with the prior.
 
-        Equal rows are merged if ``merges(target)`` is true.
+        ``merged(target)`` may be a target with fewer rows, of larger weights.
         """
         flat = Flat()._table((len(plan.labels),))
         target = Target(
             X, *plan.coded(y, weight), plan.model, flat, intercept=self.fit_intercept, n_jobs=n_jobs
         )
-        if merges(target):
-            target = target.merged()
+        target = merged(target)
         return target.with_prior(self._prior_of(target, plan.coef_shape, plan.extras))
 
     def _posterior_of(self, *rows, n_jobs=None):
@@ -237,10 +236,15 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         request = self._request(-(-X.shape[0] // S))
         request.names = plan.labels
 
-        def merges(target):
-            return request.batch_size is None and target.n_rows <= FEW_ROWS
+        def merged(target):
+            if request.batch_size is not None:
+                return target
+            if target.n_rows <= FEW_ROWS:
+                return target.merged()
+            is_whole = S == 1 and request.leaves_rows_to_auto
+            return target.with_few_rows(FEW_ROWS) if is_whole else target
 
-        target = self._target(rows, y, weight, plan, request.n_jobs, merges).compacted()
+        target = self._target(rows, y, weight, plan, request.n_jobs, merged).compacted()
         scales = self._learned_scales(self._units(target), plan.coef_shape)
         if scales is not None:
             plan = replace(plan, scales=scales.sampled)

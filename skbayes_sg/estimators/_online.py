@@ -383,10 +383,11 @@ def _shrinkage(before, after):
 def _target(estimator, rows, y, weight, plan, past, n_jobs):
     """The `Target` of rows and of the memory, with the prior that follows from all rows so far."""
 
-    def merges(target):
-        return past.memory is None and target.n_rows <= FEW_ROWS
+    def merged(target):
+        few = past.memory is None and target.n_rows <= FEW_ROWS
+        return target.merged() if few else target
 
-    target = estimator._target(rows, y, weight, plan, n_jobs, merges)
+    target = estimator._target(rows, y, weight, plan, n_jobs, merged)
     if target.n_parameters > DENSE_LIMIT:
         raise ValueError(
             f"partial_fit is for at most {DENSE_LIMIT} parameters, got {target.n_parameters}: it "

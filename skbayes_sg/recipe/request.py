@@ -100,6 +100,12 @@ class Request:
         """Whether something is asked for that has a meaning only for steps on a few rows."""
         return self._names_pieces or self.batch_size is not None
 
+    @property
+    def leaves_rows_to_auto(self):
+        """Whether nothing is asked for that makes, or may make, steps on a few rows."""
+        exact = isinstance(self.sampler, (NoneType, Exact, Importance, Metropolis))
+        return exact and not self.names_few_rows and self.step_size is None
+
     def _warn_unused(self, n_rows):
         asked = {"gradient": self.gradient, "subsampling": self.subsampling}
         named = ", ".join(f"{name}={value!r}" for name, value in asked.items() if value is not None)
