@@ -197,12 +197,10 @@ class Target:
         )
         if len(keys) > most:
             return self
-        X, y = self.X[first], labels[first]
-        if not ((X[of_row] == self.X).all() and (y[of_row] == labels).all()):
+        twin = first[of_row]
+        if not ((self.X[twin] == self.X).all() and (labels[twin] == labels).all()):
             return self
-        weight = np.bincount(of_row, self.weight)
-        options = {"intercept": self.intercept, "n_jobs": self.n_jobs}
-        return Target(X, y, weight, self.model, self.prior, **options).merged()
+        return self.take(first, np.bincount(of_row, self.weight), self.n_jobs).merged()
 
     def compacted(self):
         """Return a `Target` with sparse rows if hardly any entry of dense rows is not zero."""

@@ -85,7 +85,7 @@ class Recentring:
         return ScaleMixtures(self.prior)
 
     def _off(self, theta):
-        """b - m₀; zero for a flat prior."""
+        """b - m₀, with m₀ = 0 for a flat prior."""
         return theta[self.coefficient] - self.prior[0, LOC]
 
     def _scale(self, theta, rng):
