@@ -34,7 +34,8 @@ WARMUP = 300  # sweeps of warm-up, unless they are given
 VISIT_SECONDS, ONE_OF_MANY, ROBUST_SECONDS = 2e-4, 8e-5, 5e-4
 ROUND_SECONDS = 0.1  # predicted seconds between two looks at callbacks and Ctrl-C
 LOOKED_AT = 100  # most effects of a factor whose effective sample sizes are computed
-LEAST_KEPT = 50  # with fewer kept draws of a chain no sample sizes of effects are computed
+MOST_LOOKED = 10_000  # most draws of a chain from which sample sizes of effects are computed
+LEAST_LOOKED = 50  # with fewer draws of a chain no sample sizes of effects are computed
 KNOWN = 5  # sweeps whose time is measured to predict that of the run
 MOST_THIN = 8  # most sweeps from one draw to the next, unless `thin` is given
 SURPLUS = 1.2  # effective draws aimed at with more sweeps, as a multiple of the fewest accepted
@@ -79,6 +80,27 @@ class GroupChain:
         adapted(self.log_step[own], self.average[own], surplus, self.sweeps, longest)
 
 
+class _Store:
+    """Draws of effects of each factor: of the effects `which`, at the draws `at` of each chain."""
+
+    def __init__(self, which, n_chains, at):
+        self.which, self.at = which, at
+        self.places = {int(draw): place for place, draw in enumerate(at)}
+        self.values = [np.empty((len(own), n_chains, len(at)), dtype=np.float32) for own in which]
+
+    def add(self, chain):
+        """Store the effects of a chain, if its next draw is one of those that are stored."""
+        place = self.places.get(len(chain.draws))
+        if place is not None:
+            for own, rows, effects in zip(self.values, self.which, chain.u, strict=True):
+                own[:, chain.number, place] = effects.ravel()[rows]
+
+    def until(self, n_draws):
+        """The numbers of the draws stored of the first n draws, and the effects at these."""
+        n = int(np.searchsorted(self.at, n_draws))
+        return self.at[:n], [own[:, :, :n] for own in self.values]
+
+
 class GroupSampler:
     """What chains of group effects are moved by; a subclass defines ``sweep(chain, adapts)``."""
 
@@ -121,10 +143,7 @@ def run_chains(problem, request, sampler, watch=None):
         _advance(chains, setting, length - first, at_once, request.n_jobs, adapts=True)
         if part < 2 and length > 1:
             setting = setting.recentred(chains)
-    kept = kept_draws(request.n_draws, request.n_draws if request.keep is None else request.keep)
-    shape = request.n_chains, len(kept)
-    n_effects = [L * q for L, q in zip(problem.sizes, problem.widths, strict=True)]
-    effects = [np.empty((n, *shape), dtype=np.float32) for n in n_effects]
+    stores = _stores(problem, request)
     while True:
         for chain in chains:
             chain.forget()
@@ -136,20 +155,24 @@ def run_chains(problem, request, sampler, watch=None):
                 return False
             return watch(lambda: (_told(chains, problem), None), n_sweeps / total)
 
-        options = {"thin": thin, "effects": effects, "kept": kept, "look": look}
         began = time.perf_counter()
+        options = {"thin": thin, "stores": stores, "look": look}
         ended = _advance(chains, setting, total, at_once, request.n_jobs, **options)
         draws = _told(chains, problem)
         if not np.isfinite(draws).all():
             raise SamplerDivergedError("The chains of group effects have left the range of floats.")
         most = min(MOST_THIN / thin, LONG_SECONDS / (seconds * total))
-        more = 1 if ended or request.thin is not None else _more(draws, effects, request, most)
+        more = (
+            1
+            if ended or request.thin is not None
+            else _more(draws, stores[1].values, request, most)
+        )
         # With vanishing noise, longer chains go on to zero.
         if more == 1 or _vanishing_noise(draws, problem):
             break
         thin *= more
         told = _tell_again(more * (time.perf_counter() - began), told, problem)
-    found = _outcome(chains, draws, problem, request, effects, kept)
+    found = _outcome(chains, draws, problem, request, *stores)
     return replace(found, sampler=setting.name, n_warmup=n_warmup, thin=thin)
 
 
@@ -202,26 +225,22 @@ def parts_of(problem):
 
 
 def _advance(
-    chains, setting, n_sweeps, at_once, n_jobs, *, adapts=False, thin=1, effects=(), kept=(),
+    chains, setting, n_sweeps, at_once, n_jobs, *, adapts=False, thin=1, stores=(),
     look=lambda n_sweeps: False,
 ):  # fmt: skip
-    """Make sweeps of all chains; collect every `thin`-th state, and write kept effects into arrays.
+    """Make sweeps of all chains; collect every `thin`-th state, and add its effects to the stores.
 
-    `kept` has the numbers of the draws whose effects are kept. Return whether `look` has ended the
-    run.
+    Return whether `look` has ended the run.
     """
-    places = {int(draw): place for place, draw in enumerate(kept)}
 
     def work(chain, n):
         with np.errstate(all="ignore"):  # trajectories that leave the range of floats are rejected
             for _ in setting.sweeps(chain, n, adapts):
                 if chain.sweeps % thin:
                     continue
-                place = places.get(len(chain.draws))
+                for store in stores:
+                    store.add(chain)
                 chain.collect()
-                for own, values in zip(effects, chain.u, strict=False):
-                    if place is not None:
-                        own[:, chain.number, place] = values.ravel()
 
     for first in range(0, n_sweeps, at_once):
         n = min(at_once, n_sweeps - first)
@@ -232,6 +251,21 @@ def _advance(
 
 
 # -- results ----------------------------------------------------------------------------------
+
+
+def _stores(problem, request):
+    """The stores of the effects that are kept, and of those that are looked at.
+
+    The second one does not depend on `keep`, because it decides how many sweeps there are.
+    """
+    S = request.n_draws
+    n_effects = [L * q for L, q in zip(problem.sizes, problem.widths, strict=True)]
+    kept = kept_draws(S, S if request.keep is None else request.keep)
+    looked = [_spread(n) for n in n_effects]
+    return (
+        _Store([np.arange(n) for n in n_effects], request.n_chains, kept),
+        _Store(looked, request.n_chains, kept_draws(S, min(S, MOST_LOOKED))),
+    )
 
 
 def _told(chains, problem):
@@ -264,11 +298,11 @@ def _more(draws, effects, request, most):
     would.
     """
     ess, _, rhat, _ = convergence.worst_of_chains(request.parameters(draws))
-    total, kept = draws.shape[0] * draws.shape[1], effects[0][0].size
+    total, looked = draws.shape[0] * draws.shape[1], effects[0][0].size
     of_effects = _ess_of_effects(effects)[0]
-    if not (disagree(rhat, ess, total) or of_effects < ESS_SHARE * kept):
+    if not (disagree(rhat, ess, total) or of_effects < ESS_SHARE * looked):
         return 1
-    shares = [ess / total, of_effects / kept]
+    shares = [ess / total, of_effects / looked]
     needed, more = SURPLUS * ESS_SHARE / max(np.nanmin([*shares, 1.0]), 1e-3), 2
     while more < needed:
         more *= 2
@@ -338,22 +372,21 @@ def judged_effects(effects, request, n_parameters, told=False):
     return ess, {"effects_slow": np.array([total / ess])}
 
 
-def _outcome(chains, draws, problem, request, effects, kept):
+def _outcome(chains, draws, problem, request, store, looked):
     """The `GroupOutcome` of chains that have ended, judged; the name of the sampler is missing."""
     C, S = draws.shape[:2]
     moments = []
-    for k in range(len(effects)):
+    for k in range(problem.n_factors):
         first, second = sum(chain.sums[k] for chain in chains) / (C * S)
         moments.append(np.stack([first, np.sqrt(np.maximum(second - first**2, 0.0))]))
-    kept = kept[: int(np.searchsorted(kept, S))]  # fewer where a callback has ended the run
-    effects = [own[:, :, : len(kept)] for own in effects]
-    accepted = sum(chain.accepted / (chain.sweeps * len(effects)) for chain in chains) / C
+    kept, effects = store.until(S)  # fewer where a callback has ended the run
+    accepted = sum(chain.accepted / (chain.sweeps * problem.n_factors) for chain in chains) / C
     why = _vanishing_noise(draws, problem)
     ess, rhat = judged(draws, request, why)
     found = {"min_ess": ess, "max_rhat": rhat, "acceptance": accepted[0]}
     n = problem.target.n_parameters
     told = bool(why) and disagree(rhat, ess, C * S)
-    of_effects, evidence = judged_effects(effects, request, n, told=told)
+    of_effects, evidence = judged_effects(looked.until(S)[1], request, n, told=told)
     found |= {"effects_acceptance": accepted[1], "effects_min_ess": of_effects}
     step = float(np.exp(np.mean([chain.log_step for chain in chains])))
     factors = _factors(chains, problem, kept) if any(problem.slopes) else None
@@ -367,13 +400,13 @@ def _spread(n):
 
 
 def _ess_of_effects(effects):
-    """The smallest effective sample size of some effects in the draws kept, and their factor.
+    """The smallest effective sample size of effects that are looked at, and their factor.
 
     It is the least for means, squares and tails, as `check` measures it for parameters; NaN for
-    fewer than `LEAST_KEPT` draws.
+    fewer than `LEAST_LOOKED` draws.
     """
-    if effects[0].shape[2] < LEAST_KEPT:
+    if effects[0].shape[2] < LEAST_LOOKED:
         return np.nan, 0
-    some = [own[_spread(len(own))].transpose(1, 2, 0).astype(np.float64) for own in effects]
+    some = [own.transpose(1, 2, 0).astype(np.float64) for own in effects]
     least = [convergence.least_of_slowest(own) for own in some]
     return min(least), int(np.argmin(least))

@@ -148,6 +148,20 @@ def test_draws_that_are_kept(name):
         none.predict(X)
 
 
+def test_the_number_of_sweeps_does_not_depend_on_the_draws_that_are_kept():
+    rng = np.random.default_rng(0)
+    X = np.c_[np.arange(600) % 60, rng.standard_normal(600)]
+    y = (rng.random(600) < 0.03).astype(int)
+    options = {"group_effects": [0], "n_draws": 100, "n_chains": 2, "random_state": 1}
+    model = BayesianLogisticRegression(**options).fit(X, y)
+    assert model.thin_ > 1
+    for keep in ("moments", 10):
+        few = BayesianLogisticRegression(**options, keep=keep).fit(X, y)
+        assert few.thin_ == model.thin_
+        np.testing.assert_array_equal(few.effects_["mean"], model.effects_["mean"])
+        assert few.diagnostics_["effects_min_ess"] == model.diagnostics_["effects_min_ess"]
+
+
 def test_predictions_of_known_levels_are_means_over_draws():
     model, X, _ = fitted("BayesianLinearRegression")
     u = model._groups.effects.draws[0].reshape(5, -1)
