@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..exceptions import SamplerConvergenceWarning
-from .verdict import Finding, Verdict, said_of
+from .verdict import NOT_FINITE, Finding, Verdict, said_of
 
-__all__ = ["Judgement", "verdict_of", "warn_of"]
+__all__ = ["Judgement", "of_finite", "verdict_of", "warn_of"]
 
 
 class Judgement(NamedTuple):
@@ -23,6 +23,17 @@ class Judgement(NamedTuple):
     limit: float
     bound: object  # the limit in the units of the text
     remedy: str  # what the user should do where the value exceeds the limit
+
+
+def of_finite(what, draws):
+    """Yield the `Judgement` of quantities (..., n) that are NaN or infinite, if there are such.
+
+    Statistics of chains leave them out.
+    """
+    wrong = int((~np.isfinite(draws)).any(axis=tuple(range(draws.ndim - 1))).sum())
+    if wrong:
+        text = f"{wrong} of {draws.shape[-1]} are NaN or infinite in some draws"
+        yield Judgement(what, text, float(wrong), 0.0, 0, NOT_FINITE)
 
 
 def verdict_of(judgements):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import linalg
 
 from .._base.validation import is_whole
-from ._draws import as_matrix, as_weights
+from ._draws import as_pair, as_weights
 
 __all__ = ["SteinDiscrepancy", "coordinate_stein_discrepancy", "kernel_stein_discrepancy"]
 __all__ += ["stein_scale"]
@@ -183,9 +183,7 @@ def kernel_stein_discrepancy(
     >>> print(round(kernel_stein_discrepancy(two, -two, standardise=False), 6))
     0.731367
     """
-    x, s = as_matrix("draws", draws), as_matrix("scores", scores)
-    if x.shape != s.shape:
-        raise ValueError(f"draws and scores must have the same shape, got {x.shape}, {s.shape}.")
+    x, s = as_pair(draws, scores)
     w = as_weights(weights, draws)
     parts = _kernel(kernel, c, beta, length_scale)
     x, s, w = _thinned(x, s, w, max_draws)
@@ -246,9 +244,7 @@ def coordinate_stein_discrepancy(
     >>> bool(np.isclose(np.sqrt((parts**2).sum()), kernel_stein_discrepancy(x, -x)))
     True
     """
-    x, s = as_matrix("draws", draws), as_matrix("scores", scores)
-    if x.shape != s.shape:
-        raise ValueError(f"draws and scores must have the same shape, got {x.shape}, {s.shape}.")
+    x, s = as_pair(draws, scores)
     parts, total = _kernel("imq", c, beta, 1.0), np.zeros(x.shape[1])
     if standardise:
         x, s = stein_scale(x, s).transform(x, s)
@@ -426,6 +422,11 @@ def stein_scale(draws: np.ndarray, scores: np.ndarray, *, weights: np.ndarray | 
         Its `factor` S, (d, d) lower triangular with :math:`S S^\top = G` or (d,) for a diagonal;
         ``transform(draws, scores)`` gives :math:`S^{-1} \theta` and :math:`S^\top s`.
 
+    Raises
+    ------
+    ValueError
+        If arrays do not match or are not finite, or weights are negative or all zero.
+
     Examples
     --------
     >>> import numpy as np
@@ -434,7 +435,7 @@ def stein_scale(draws: np.ndarray, scores: np.ndarray, *, weights: np.ndarray | 
     >>> stein_scale(draws, -draws / 0.1**2).factor.round(12)
     array([[0.1]])
     """
-    x, s = as_matrix("draws", draws), as_matrix("scores", scores)
+    x, s = as_pair(draws, scores)
     w = as_weights(weights, draws)
     w = w / w.sum()
     x, s = x - w @ x, s - w @ s

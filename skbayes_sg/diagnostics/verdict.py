@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import convergence
+from ._draws import as_chains, as_labels, as_weights, check_same_shape
 from .score_moments import score_moments
 from .stein import kernel_stein_discrepancy, merged
 
@@ -75,6 +76,7 @@ WALLS = (
     "faster chains use parameters whose support is fixed, such as log(a - max(y)) in the place of "
     "a bound a."
 )
+NOT_FINITE = "No check tells anything about such draws: find out where they come from."
 APART = "Are they random parts of the rows, and sample weights counts? Else use fewer shards."
 COMBINED = "Use fewer subposteriors, another combination, or n_subposteriors=1."
 
@@ -265,6 +267,7 @@ def check_draws(
 ) -> Verdict:
     r"""Examine draws by their scores and the measurements of the fit.
 
+    * **draws** that are NaN or infinite, of which nothing else is examined.
     * **R-hat** above 1.05, or an **effective sample size** below a tenth of the draws: the chains
       do not agree, or have hardly moved; or there are too few draws to know either. The effective
       sample size of **group effects**, of at most a hundred levels of a column, is judged likewise.
@@ -328,6 +331,12 @@ def check_draws(
     -------
     Verdict
 
+    Raises
+    ------
+    ValueError
+        If draws do not have three axes, scores do not have their shape or are not finite, weights
+        are negative, all zero or not one for each draw, or labels are not one for each parameter.
+
     Examples
     --------
     >>> import numpy as np
@@ -339,9 +348,13 @@ def check_draws(
       !! R-hat: ..., the limit is 1.05. Raise n_warmup, thin or n_draws, ...
        ? mean, spread and KSD need scores, which were not kept
     """
-    draws = np.asarray(draws, dtype=np.float64)
-    scores = None if scores is None else np.asarray(scores)
-    names = [f"x{j}" for j in range(draws.shape[-1])] if labels is None else labels
+    draws = as_chains("draws", draws)
+    names = as_labels(labels, draws.shape[2])
+    if scores is not None:
+        scores = np.asarray(scores, dtype=np.float64)
+        check_same_shape(draws, scores)
+    if weights is not None:
+        weights = as_weights(weights, draws)[: draws.shape[1]]
     known = {"weights": weights, "evidence": evidence, "moments": moments}
     return examined(draws, names, (draws, scores, names), noisy=noisy, **known)
 
@@ -353,6 +366,9 @@ def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
     have none, if one of them follows from the others.
     """
     examination, unknown = _Examination(labels, evidence or {}), []
+    if not _check_finite(examination, draws, moments):
+        unknown = ["all else needs finite draws"]
+        return Verdict(examination.findings, examination.passed, unknown)
     _check_chains(examination, draws, weights, moments, evidence or {})
     _check_tails(examination, draws, weights, evidence or {})
     if draws.shape[1] < LEAST_DRAWS:
@@ -370,6 +386,19 @@ def examined(draws, labels, scored, *, weights, evidence, noisy, moments):
             _check_kernel(examination, *scored[:2], weights, noisy, certified)
     _check_evidence(examination, evidence or {})
     return Verdict(examination.findings, examination.passed, examination.unknown + unknown)
+
+
+def _check_finite(examination, draws, moments):
+    """Whether all draws are finite, also those that were made and not kept; a finding if not."""
+    finite = np.isfinite(draws).all(axis=(0, 1))
+    if moments is not None:
+        finite &= np.isfinite(moments.mean())
+    wrong, n = np.flatnonzero(~finite), len(finite)
+    if len(wrong):
+        text = f"{len(wrong)} of {n} parameters have draws that are NaN or infinite "
+        text += f"({examination.labels[wrong[0]]}{', ...' if len(wrong) > 1 else ''})."
+        examination.findings.append(Finding("draws", text, NOT_FINITE, float(len(wrong)), 0.0))
+    return not len(wrong)
 
 
 def _check_shift_of_shards(examination, evidence):

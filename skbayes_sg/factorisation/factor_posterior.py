@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from ..diagnostics import convergence
-from ..diagnostics.judgements import Judgement, verdict_of
+from ..diagnostics.judgements import Judgement, of_finite, verdict_of
 from ..diagnostics.verdict import ESS_SHARE, RHAT, Verdict
 from ..posterior import Posterior
 
@@ -86,6 +86,7 @@ class FactorPosterior(Posterior):
         note = ", or better for 9 in 10"
         return verdict_of(
             [
+                *of_finite("predictions and noise", self.flat),
                 *_judged("predictions", found["rhat"], found["ess"], shape, 1.0 - SHARE, note),
                 *_judged("noise", found["noise_rhat"], found["noise_ess"], shape, NOISE_BY_CHANCE),
             ]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..diagnostics import convergence
-from ..diagnostics.judgements import Judgement, verdict_of
+from ..diagnostics.judgements import Judgement, of_finite, verdict_of
 from ..diagnostics.verdict import Verdict
 from ..posterior import Posterior, Summary
 from .agreement import LIMIT, SHARE
@@ -102,6 +102,7 @@ class NetworkPosterior(Posterior):
     def _judged(self):
         """Yield a `Judgement` of each quantity that `check` judges."""
         known, total = self.evidence, self.n_chains * self.n_draws
+        yield from of_finite("predictions", self.predictions)
         rhat, heat = known["function_rhat"], known["kinetic_temperature"]
         moving = self.predictions[..., np.ptp(self.predictions, axis=(0, 1)) > 0.0]
         sizes = convergence.ess_bulk(moving)

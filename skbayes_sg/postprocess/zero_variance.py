@@ -7,7 +7,7 @@ import numpy as np
 from scipy import linalg
 
 from .._base.svd import svd
-from ..diagnostics._draws import as_matrix, as_weights
+from ..diagnostics._draws import as_matrix, as_pair, as_weights
 
 __all__ = ["ZeroVarianceMean", "held_out_values", "zero_variance", "zero_variance_basis"]
 __all__ += ["zero_variance_weights"]
@@ -82,9 +82,7 @@ def zero_variance_basis(draws: np.ndarray, scores: np.ndarray, order: str = "lin
     array([[-2., -3.],
            [ 0.,  1.]])
     """
-    x, s = as_matrix("draws", draws), as_matrix("scores", scores)
-    if x.shape != s.shape:
-        raise ValueError(f"draws and scores must have the same shape, got {x.shape}, {s.shape}.")
+    x, s = as_pair(draws, scores)
     if order not in ORDERS:
         raise ValueError(f"order must be one of {list(ORDERS)}, got {order!r}.")
     if order == "linear":

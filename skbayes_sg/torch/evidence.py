@@ -48,16 +48,15 @@ def diagnostics_of(records, inflation):
     dict of str to float
     """
     functions = np.stack([r.functions for r in records])
-    moving = functions.std(axis=(0, 1)) > 0.0
-    ratios = convergence.rhat(functions[..., moving]) if moving.any() else np.array([np.nan])
-    ratios = ratios[np.isfinite(ratios)] if np.isfinite(ratios).any() else np.array([np.nan])
+    ratios = _ratios(functions)
+    most = np.quantile(ratios, QUANTILE) if np.isfinite(ratios).all() else ratios.max()
     within = functions.var(axis=1).mean()
     between = functions.mean(axis=1).var(axis=0).mean()
     total = max(within + between, np.finfo(float).tiny)
     heat, error = _ratio_of_means(np.concatenate([r.squared_motions for r in records], axis=1))
     return {
         "max_rhat": float(ratios.max()),
-        "rhat_of_predictions": float(np.quantile(ratios, QUANTILE)),
+        "rhat_of_predictions": float(most),
         "rhat_by_chance": by_chance(*functions.shape[:2]),
         "between_chains": float(between / total),
         "noise_inflation": float(inflation),
@@ -66,6 +65,15 @@ def diagnostics_of(records, inflation):
         "temperature_error": error,
         "n_chains": float(len(records)),
     }
+
+
+def _ratios(functions):
+    """R-hat of the predictions that vary; infinite if some are no numbers, NaN if none is known."""
+    if not np.isfinite(functions).all():
+        return np.array([np.inf])
+    moving = functions.std(axis=(0, 1)) > 0.0
+    ratios = convergence.rhat(functions[..., moving]) if moving.any() else np.array([np.nan])
+    return ratios[np.isfinite(ratios)] if np.isfinite(ratios).any() else np.array([np.nan])
 
 
 def _ratio_of_means(squared_motions):
@@ -117,7 +125,7 @@ def _judge_rhat(d, findings, passed, unknown):
         f"{ratio:.3f} for 95 % of the predictions (largest {d['max_rhat']:.3f}); "
         f"{100.0 * d['between_chains']:.0f} % of their variance is between chains"
     )
-    if not np.isfinite(ratio):
+    if np.isnan(ratio):
         unknown.append("R-hat of predictions: it needs at least four draws of each chain.")
     elif ratio > RHAT:
         text += f", the limit is {RHAT}."

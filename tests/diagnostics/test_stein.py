@@ -351,3 +351,7 @@ def test_squares_of_parts_add_up(n, standardise):
 def test_parts_need_scores_of_all_draws():
     with pytest.raises(ValueError, match="same shape"):
         coordinate_stein_discrepancy(np.zeros((3, 2)), np.zeros((3, 1)))
+    with pytest.raises(ValueError, match=r"same shape, got \(3, 2\) and \(3, 1\)"):
+        stein_scale(np.zeros((3, 2)), np.zeros((3, 1)))
+    with pytest.raises(ValueError, match="same shape"):
+        stein_scale(np.zeros((4, 3, 1)), np.zeros((3, 4, 1)))

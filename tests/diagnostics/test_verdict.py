@@ -143,6 +143,46 @@ def test_right_draws_are_trustworthy(d):
     assert repr(found).startswith("trustworthy\n  ok R-hat")
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("where", [np.s_[:], np.s_[1, 7, 2]])
+def test_draws_that_are_no_numbers_are_not(value, where):
+    draws, scores = gaussian()
+    draws[where] = value
+    for found in (
+        check_draws(draws),
+        check_draws(draws, scores),
+        Posterior(draws, {"coef": (3,)}, ["a", "b", "c"], scores=scores).check(),
+    ):
+        assert not found
+        assert names(found) == {"draws"}
+        assert "parameters have draws that are NaN or infinite" in repr(found)
+
+
+def test_draws_that_are_no_numbers_and_were_not_kept_are_not():
+    draws, _ = gaussian()
+    moments = RunningMoments(4, 1000, 3)
+    moments.add(np.where(np.arange(1000)[:, None] == 3, np.nan, draws))
+    assert names(check_draws(draws[:, 500:], moments=moments)) == {"draws"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"draws": np.zeros(9)}, r"draws must have the shape \(n_chains, n_draws, d\), got \(9,\)"),
+        ({"draws": np.zeros((2, 0, 3))}, r"draws must have the shape .* got \(2, 0, 3\)"),
+        ({"scores": np.zeros((4, 60, 2))}, r"same shape, got \(4, 60, 3\) and \(4, 60, 2\)"),
+        ({"scores": np.full((4, 60, 3), np.nan)}, "scores must be finite"),
+        ({"weights": np.ones(59)}, r"weights must have the shape \(60,\), got \(59,\)"),
+        ({"weights": -np.ones(60)}, "weights must be finite and nonnegative"),
+        ({"labels": ["a", "b"]}, r"labels must be 3 names, got \['a', 'b'\]"),
+        ({"labels": "abc"}, "labels must be 3 names, got 'abc'"),
+    ],
+)
+def test_arguments_that_do_not_match_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        check_draws(**{"draws": gaussian(n=60)[0]} | arguments)
+
+
 # By what the planted bugs of a step or a gradient do to the stationary law of linear regression:
 # shift of the mean in posterior standard deviations, ratio of standard deviations.
 BUGS = {

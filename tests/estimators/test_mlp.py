@@ -18,6 +18,7 @@ from skbayes_sg.exceptions import (
 from skbayes_sg.gradients import SVRG
 from skbayes_sg.networks import request
 from skbayes_sg.networks.agreement import function_rhat
+from skbayes_sg.networks.posterior import NetworkPosterior
 from skbayes_sg.networks.problem import column_moments
 from skbayes_sg.recipe import price
 
@@ -259,6 +260,14 @@ def test_chains_that_disagree_are_told():
     with pytest.warns(SamplerConvergenceWarning, match="average over chains that disagree"):
         model = regressor(n_warmup=0, thin=1).fit(X, y)
     assert "R-hat of predictions" in {f.name for f in model.posterior_.check().findings}
+
+
+def test_predictions_that_are_no_numbers_are_told():
+    draws = np.random.default_rng(0).standard_normal((2, 100, 3))
+    draws[0, 4, 1] = np.nan
+    known = {"function_rhat": 1.0, "kinetic_temperature": 1.0, "n_returns": 0, "n_steps": 1000}
+    posterior = NetworkPosterior(draws, {"coefs_0": (3, 1)}, draws, evidence=known)
+    assert [finding.name for finding in posterior.check().findings] == ["predictions"]
 
 
 @pytest.mark.slow

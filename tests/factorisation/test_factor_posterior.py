@@ -32,3 +32,4 @@ def test_few_effective_draws_may_disagree_by_chance_and_not_more():
 
     assert judged(0.0)
     assert "R-hat of predictions" in str(judged(3.0).findings)
+    assert "predictions and noise: 1 of 52 are NaN" in str(judged(np.r_[np.nan, np.zeros(49)]))

@@ -1,6 +1,7 @@
 """What "auto" does with few rows: all of them at every step, little friction, and going on."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -168,6 +169,18 @@ def test_what_cannot_be_told_does_not_make_chains_go_on():
     assert evidence.agree({"rhat_of_predictions": np.nan})
     assert evidence.agree({"rhat_of_predictions": 1.04})
     assert not evidence.agree({"rhat_of_predictions": 1.06})
+
+
+def test_predictions_that_are_no_numbers_are_not_trusted():
+    functions = np.random.default_rng(0).standard_normal((2, 100, 3))
+    functions[1, 5, 2] = np.nan
+    records = [SimpleNamespace(functions=own, temperature=np.nan) for own in functions]
+    for record in records:
+        record.squared_motions = np.full((2, 100), np.nan)
+    found = evidence.diagnostics_of(records, 0.0)
+    assert not evidence.agree(found)
+    verdict = evidence.verdict(found, 1.0, [])
+    assert [finding.name for finding in verdict.findings] == ["R-hat of predictions"]
 
 
 @pytest.mark.parametrize(("n_chains", "n_draws"), [(2, 10), (4, 50), (4, 16), (8, 200)])
