@@ -278,7 +278,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             return outcome, shards, check
 
         self._conclude(draw, plan, target.prior, S, X=X, y=first_label(y))
-        warn_of_wide_prior(self, self.posterior_, target)
+        warn_of_wide_prior(self, self.posterior_, target, float(weight.sum()))
         return self
 
     # The names and the classes of samplers that `partial_fit` accepts.

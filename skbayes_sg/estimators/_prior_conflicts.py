@@ -89,21 +89,22 @@ def warn_of_units(estimator, posterior, prior):
         )
 
 
-def warn_of_wide_prior(estimator, posterior, target):
+def warn_of_wide_prior(estimator, posterior, target, total):
     """`WidePriorWarning` if rows are few for the coefficients that the default prior leaves free.
 
     With a prior of variance v₀ and a posterior of variance v, the data determine the share
-    1 - v/v₀ of a coefficient; the sum of these shares is the effective number of parameters.
+    1 - v/v₀ of a coefficient; the sum of these shares is the effective number of parameters. Rows
+    are counted by their `total` weight, because equal rows are one row of the target.
     """
     n = posterior.mean("coef").size
-    prior, n_rows = target.prior[:n], target.n_rows
+    prior = target.prior[:n]
     if not _is_default(estimator) or n == 0 or not of_family(prior, Normal).all():
         return
     known = 1.0 - np.square(np.ravel(posterior.std("coef")) / prior[:, SCALE])
     effective = np.clip(known, 0.0, 1.0).sum()
-    if effective > max(CROWDED * n_rows * target.model.n_linear, FEW):
+    if effective > max(CROWDED * total * target.model.n_linear, FEW):
         warnings.warn(
-            f"The default prior is wide, and leaves coefficients to {n_rows} rows that count as "
+            f"The default prior is wide, and leaves coefficients to {total:g} rows that count as "
             f"{effective:.3g} parameters: predictions of new rows may be worse than without any "
             "column. Use prior=Normal(scale=HalfCauchy(1.0)), whose scale is learned, a narrower "
             "prior, Normal(scale=...), or fewer columns.",

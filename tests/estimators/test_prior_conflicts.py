@@ -38,6 +38,19 @@ def test_as_many_columns_as_rows_are_told_and_the_remedy_helps(d):
     assert model.score(X[new], y[new]) < min(0.0, learned.score(X[new], y[new]) - 0.3)
 
 
+def test_equal_rows_are_counted():
+    rng = np.random.default_rng(0)
+    level = np.repeat(np.arange(8), 100)
+    y = rng.random(800) < 0.2 + 0.05 * level
+    X, counts = crowded(20, 20)[0][:20], np.full(20, 100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", WidePriorWarning)
+        BayesianLogisticRegression(**OPTIONS).fit(np.eye(8)[level], y)
+        BayesianLinearRegression(**OPTIONS).fit(X, X.sum(axis=1) + X[:, 0] ** 2, counts)
+    with pytest.warns(WidePriorWarning, match="leaves coefficients to 20 rows"):
+        BayesianLinearRegression(**OPTIONS).fit(X, X.sum(axis=1) + X[:, 0] ** 2)
+
+
 @pytest.mark.slow
 def test_classes_count_with_all_their_predictors():
     X, y = crowded(60, 80)
