@@ -145,10 +145,10 @@ class WidePriorWarning(UserWarning):
 
     Issued if `prior` is left at its default and the effective number of parameters, the sum of 1 -
     v/v₀ over the coefficients with posterior variance v and prior variance v₀, is more than 0.4
-    times the number of rows, by weight (and of predictors), and than five. The posterior is right, but the
-    coefficients then follow the noise of the rows, and predictions of new rows may be worse than
-    without any column, as those of least squares are. The message has the number and the remedy, a
-    prior whose scale is learned.
+    times the number of rows, by weight (and of predictors), and than five. The posterior is right,
+    but the coefficients then follow the noise of the rows, and predictions of new rows may be worse
+    than without any column, as those of least squares are. The message has the number and the
+    remedy, a prior whose scale is learned.
     """
 
 

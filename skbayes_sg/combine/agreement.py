@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, stats
 
+from .._base.validation import check_positive, check_within
 from ._base import as_shards, inverses, moments, product_of_gaussians
 
 __all__ = ["agreement"]
@@ -76,6 +77,9 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
 
     Raises
     ------
+    InvalidParameterError
+        For an `effective_size` that is not a positive finite number, and a `bandwidth` that is not
+        a number of at least 0.
     ValueError
         For draws that are not finite or of different shapes, and for shards without an inverse
         covariance.
@@ -100,6 +104,9 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
     True
     """
     shards = as_shards(draws)
+    check_within("bandwidth", bandwidth, "agreement", 0.0, np.inf, "[]", "a number of at least 0")
+    if effective_size is not None:
+        check_positive("effective_size", effective_size, "agreement")
     S, d = len(shards), shards[0].shape[1]
     means, covariances = moments(shards)
     precisions = inverses(covariances)

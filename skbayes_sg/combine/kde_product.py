@@ -203,7 +203,7 @@ def annealed(bandwidth, n, d):
     return np.full(n, float(bandwidth))
 
 
-def check_options(bandwidth, n_sweeps):
+def check_options(bandwidth, n_sweeps, n_warmup=None):
     """Raise `InvalidParameterError` for parameters that are not accepted."""
     if not (is_real(bandwidth) and 0.0 < bandwidth < np.inf) and bandwidth != "anneal":
         raise InvalidParameterError(
@@ -211,6 +211,10 @@ def check_options(bandwidth, n_sweeps):
         )
     if not (is_whole(n_sweeps) and n_sweeps >= 1):
         raise InvalidParameterError(f"n_sweeps must be an int of at least 1, got {n_sweeps!r}.")
+    if not (n_warmup is None or (is_whole(n_warmup) and n_warmup >= 0)):
+        raise InvalidParameterError(
+            f"n_warmup must be None or an int of at least 0, got {n_warmup!r}."
+        )
 
 
 def effective_draws(visits, starts):
@@ -243,7 +247,7 @@ def _chain(rng, coordinates, mixture, n_draws, bandwidth, n_sweeps, n_warmup=Non
 
 def _product(draws, n_draws, bandwidth, n_sweeps, n_warmup, random_state, semiparametric):
     shards, rng = as_shards(draws), streams.of_user(random_state)
-    check_options(bandwidth, n_sweeps)
+    check_options(bandwidth, n_sweeps, n_warmup)
     n_draws = number_of_draws(n_draws, shards)
     ordered = in_order(shards)
     coordinates, mixture = build(ordered, semiparametric)
@@ -314,7 +318,7 @@ def kernel_product(
     Raises
     ------
     InvalidParameterError
-        For a `bandwidth` or `n_sweeps` that is not accepted.
+        For a `bandwidth`, `n_sweeps` or `n_warmup` that is not accepted.
     ValueError
         For draws that are not finite or of different shapes, for an `n_draws` that is not a
         positive int, and for shards without an inverse covariance.
@@ -384,7 +388,7 @@ def semiparametric_product(
     Raises
     ------
     InvalidParameterError
-        For a `bandwidth` or `n_sweeps` that is not accepted.
+        For a `bandwidth`, `n_sweeps` or `n_warmup` that is not accepted.
     ValueError
         For draws that are not finite or of different shapes, for an `n_draws` that is not a
         positive int, and for shards without an inverse covariance.

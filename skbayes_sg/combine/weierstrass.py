@@ -128,12 +128,17 @@ def _shuffled(shards, rng):
 
 
 def _merge_all(shards, n_draws, rng, **options):
-    """Merge neighbours until one shard is left; return (its draws, largest h, lowest rate)."""
+    """Merge neighbours until one shard is left; return (its draws, largest h, lowest rate).
+
+    The last merger makes `n_draws` draws, and others at least as many as each of their two shards
+    has, so that covariances are known.
+    """
     widest, lowest = 0.0, 1.0
     while len(shards) > 1:
         merged = []
         for x1, x2 in zip(shards[::2], shards[1::2], strict=False):
-            x, h, rate = merge(rng, x1, x2, n_draws, **options)
+            n = n_draws if len(shards) == 2 else max(n_draws, len(x1), len(x2))
+            x, h, rate = merge(rng, x1, x2, n, **options)
             widest, lowest = max(widest, h), min(lowest, rate)
             merged.append(x)
         shards = merged + shards[2 * len(merged) :]

@@ -569,6 +569,33 @@ def test_parameters_that_are_not_accepted():
         combine.consensus_average(list(x), precisions=np.ones((2, 1)), diagonal=True)
 
 
+@pytest.mark.parametrize("product", [combine.kernel_product, combine.semiparametric_product])
+@pytest.mark.parametrize("n_warmup", [-1, 2.5, True, "auto"])
+def test_warm_ups_that_are_refused(product, n_warmup):
+    x = list(np.random.default_rng(0).normal(size=(2, 50, 1)))
+    with pytest.raises(InvalidParameterError, match="n_warmup must be None or an int of at least"):
+        product(x, n_warmup=n_warmup)
+    assert np.isfinite(product(x, n_warmup=0, random_state=0)).all()
+
+
+@pytest.mark.parametrize("n_draws", [1, 10])
+def test_few_draws_of_many_shards(n_draws):
+    """Covariances of the shards that are merged on the way are known all the same."""
+    x = list(np.random.default_rng(0).normal(size=(4, 200, 1)))
+    found = [combine.weierstrass_product(x, n_draws, random_state=seed) for seed in range(100)]
+    assert found[0].shape == (n_draws, 1)
+    assert abs(np.std(found) / 0.5 - 1.0) < 0.3
+
+
+@pytest.mark.parametrize("value", [-1, np.nan, "wide", None])
+def test_bandwidths_of_predictions_that_are_refused(value):
+    x = np.random.default_rng(0).normal(size=(2, 50, 1))
+    with pytest.raises(InvalidParameterError, match="The bandwidth of agreement must be a number"):
+        combine.agreement(x, bandwidth=value)
+    with pytest.raises(InvalidParameterError, match="The effective_size of agreement must be a"):
+        combine.agreement(x, effective_size=value if value is not None else 0)
+
+
 @pytest.mark.parametrize("name", RANDOM)
 @pytest.mark.parametrize("n_draws", [0, -1, 2.0, "many", True], ids=repr)
 @pytest.mark.parametrize("n_shards", [1, 2])
