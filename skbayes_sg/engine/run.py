@@ -316,7 +316,7 @@ def slopes_at(setup, chain, positions, rng_rows):
 
     The result has the shape (n_positions, n_parameters). The chain does not change.
     """
-    twin = _copied(chain, copy.deepcopy(rng_rows), copy.deepcopy(chain.memory))
+    twin = _double(chain, rng_rows)
     scratch, found = scratch_of(setup, twin.memory), np.empty((len(positions), setup.n_parameters))
     for slope, position in zip(found, positions, strict=True):
         twin.begin(1, keep_slopes=True)
@@ -324,6 +324,12 @@ def slopes_at(setup, chain, positions, rng_rows):
         slope[:] = _advance_langevin(setup, twin, 1, 1, scratch).slopes[0]
     memmap.forget(setup.problem.data.X, 0, setup.n_rows)
     return found
+
+
+def _double(chain, rng_rows=None):
+    """Return a copy of a chain that makes the same moves; with another stream of rows if given."""
+    rng_rows = copy.deepcopy(chain.rng_rows if rng_rows is None else rng_rows)
+    return _copied(chain, rng_rows, copy.deepcopy(chain.memory))
 
 
 def _twin(chain):
@@ -343,7 +349,8 @@ def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):
 
     Batches are independent, so both gradient noise and step size contribute to the distance between
     the two. The result is an array (2, n_chains, n_draws, n_parameters); draws that are missing
-    because a chain diverged are infinite.
+    because a chain diverged are infinite. The chains stay where they are: whether a run moves those
+    that it is given, or copies in other processes, depends on the backend of joblib.
     """
     setup = replace(setup, dynamics=setup.dynamics.coupled())
     mix = tuple(map(float, setup.dynamics.coarse_noise(h)))
@@ -351,7 +358,7 @@ def sample_coupled(setup, chains, h, n_draws, thin, *, n_jobs=None):
     half = replace(setup, step_size=Constant(h / setup.dynamics.substep_ratio))
     twins = [_twin(chain) for chain in chains]
     found = np.full((2, len(chains), n_draws, setup.n_parameters), np.inf)
-    runs = (whole, chains, thin), (half, twins, 2 * thin)
+    runs = (whole, [_double(chain) for chain in chains], thin), (half, twins, 2 * thin)
     for out, (own, members, every) in zip(found, runs, strict=True):
         draws, _ = sample(own, members, n_draws, every, n_jobs=n_jobs)
         out[:, : draws.shape[1]] = draws

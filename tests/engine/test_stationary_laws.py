@@ -7,6 +7,7 @@ samplers rest on (reversible leapfrog steps that preserve volume, the acceptance
 examined in the same way.
 """
 
+import copy
 import itertools
 import math
 
@@ -31,9 +32,11 @@ from scipy import linalg
 from sklearn.base import clone
 
 from skbayes_sg.dynamics import MALA, SGLD, Dynamics
-from skbayes_sg.engine import metropolis
+from skbayes_sg.engine import metropolis, run
+from skbayes_sg.gradients import SAGA, Minibatch
 from skbayes_sg.priors import Normal
 from skbayes_sg.schedules import Constant
+from skbayes_sg.subsampling import Uniform
 
 LAW = 1e-10
 EXACT = 1e-12
@@ -278,6 +281,22 @@ def test_coupled_chains_share_their_noise(sampler):
                 fine = kernels.step(fine, *kernels.all_rows, xi, h / dynamics.substep_ratio)
         close(found[0, 0, k], coarse[0], EXACT)
         close(found[1, 0, k], fine[0], EXACT)
+
+
+@pytest.mark.parametrize("gradient", [Minibatch(), SAGA()], ids=repr)
+def test_chains_stay_where_they_are_while_copies_are_coupled(gradient):
+    """Else a second attempt would begin elsewhere in processes than in threads."""
+    frame = make_scene("logistic").frame(kind="hessian")
+    kernels = probe.Probe(frame, gradient, Uniform(), batch_size=3)
+    start, slow = np.zeros((2, kernels.dimension)), Constant(0.01)
+    _, chains = kernels.sample(start, 11, 5, step_size=slow)
+    (chain, other), before = chains, copy.deepcopy(chains)
+    run.sample_coupled(kernels.setup, chains, 0.1, 9, 2)
+    assert chain.total == before[0].total
+    close(chain.state, before[0].state, 0.0)
+    close(other.state, before[1].state, 0.0)
+    for name in ("rng_rows", "rng_noise"):
+        assert getattr(chain, name).random() == getattr(before[0], name).random()
 
 
 # -- Metropolis-corrected samplers ----------------------------------------------------------------
