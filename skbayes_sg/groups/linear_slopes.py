@@ -34,7 +34,7 @@ from .student_mixtures import fitted_mixture, n_densities, one_student
 __all__ = ["SlopeLaw", "fitted_proposal", "run_slopes"]
 
 STEP = 1e-3  # step of the second differences that make the Hessian at the mode
-WARMUP = 50  # first proposals of a chain, whose states are not kept
+WARMUP = 50  # first proposals of a chain, whose states are not kept, unless they are given
 ENOUGH = 0.25  # share of effective draws from which proposals are not doubled
 # There are at most so many proposals from one draw to the next. They are not doubled where that is
 # predicted to take more than so many seconds, and no mixture is fitted where that would.
@@ -163,7 +163,8 @@ def _cheap(law):
 def run_slopes(problem, request, watch=None):
     """Run Metropolis-Hastings chains of independent proposals; return the `GroupOutcome`."""
     law = SlopeLaw(problem)
-    n = request.n_chains * (WARMUP + request.n_draws * (2 + (request.thin or 1)))
+    n_warmup = _warmup(request)
+    n = request.n_chains * (n_warmup + request.n_draws * (2 + (request.thin or 1)))
     tell_price(law.seconds(n + n_densities(law.n, _cheap(law))), problem)
     proposal = fitted_proposal(law, streams.of_proposal(request.seed))
     rngs = [streams.of_chain(request.seed, c).noise for c in range(request.n_chains)]
@@ -192,22 +193,26 @@ def run_slopes(problem, request, watch=None):
     said = {"min_ess": ess, "max_rhat": rhat, "acceptance": accepted}
     factors = np.array([own[k].C for own in laws for k in kept])
     return GroupOutcome(
-        draws, [effects], [moments], "independence_mh", said, WARMUP, kept=kept,
+        draws, [effects], [moments], "independence_mh", said, n_warmup, kept=kept,
         factors=[factors], thin=thin,
     )  # fmt: skip
 
 
+def _warmup(request):
+    return WARMUP if request.n_warmup is None else request.n_warmup
+
+
 def _visited(law, proposal, rngs, request):
     """Places of all draws (n_chains, n_draws, n), the share of accepted proposals, and `thin`."""
-    thin = request.thin or 1
+    thin, n_warmup = request.thin or 1, _warmup(request)
     while True:
-        n = WARMUP + thin * request.n_draws
+        n = n_warmup + thin * request.n_draws
 
         def chain(rng, n=n):
             return _chain(law, proposal, rng, n)
 
         found = in_threads(chain, rngs, request.n_jobs)
-        places = np.stack([own[WARMUP + thin - 1 :: thin] for own, _ in found])
+        places = np.stack([own[n_warmup + thin - 1 :: thin] for own, _ in found])
         dear = law.seconds(2.0 * n * len(rngs)) > MOST_SECONDS or 2 * thin > MOST_THIN
         ess = convergence.worst_of_chains(places)[0]
         if request.thin is not None or dear or ess >= ENOUGH * len(rngs) * request.n_draws:

@@ -154,6 +154,16 @@ def test_proposals_reach_slopes_that_hardly_vary(monkeypatch):
     assert plain.diagnostics["min_ess"] < 0.2 * found.diagnostics["min_ess"]
 
 
+@pytest.mark.parametrize("n_warmup", [0, 7])
+def test_a_warm_up_that_is_asked_for_is_made(n_warmup):
+    problem, request = made(), Request(seed=0, n_draws=60, n_chains=2, thin=1)
+    assert run_slopes(problem, request).n_warmup == linear_slopes.WARMUP
+    found = run_slopes(problem, replace(request, n_warmup=n_warmup))
+    assert found.n_warmup == n_warmup
+    later = run_slopes(problem, replace(request, n_warmup=0, n_draws=60 + n_warmup))
+    np.testing.assert_array_equal(found.draws[..., -4:], later.draws[:, n_warmup:, -4:])
+
+
 def test_draws_have_the_law():
     """Means and spreads under the draws, and under weighted draws of another proposal."""
     problem = made(n=80, sizes=(12,))
