@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from .._base.validation import is_whole
 from ._draws import as_matrix
 
 __all__ = ["gaussian_kl", "gaussian_wasserstein2", "nearest_neighbour_kl"]
+
+SYMMETRIC = 1e-6  # largest difference of a covariance and its transpose, in standard deviations
 
 
 def gaussian_kl(mean0: Any, cov0: Any, mean1: Any, cov1: Any) -> float:
@@ -30,7 +33,7 @@ def gaussian_kl(mean0: Any, cov0: Any, mean1: Any, cov1: Any) -> float:
     ----------
     mean0, cov0 : arrays of shapes (d,) and (d, d)
     mean1, cov1 : arrays of shapes (d,) and (d, d)
-        Covariances are positive definite.
+        Covariances are symmetric and positive definite.
 
     Returns
     -------
@@ -39,7 +42,7 @@ def gaussian_kl(mean0: Any, cov0: Any, mean1: Any, cov1: Any) -> float:
     Raises
     ------
     ValueError
-        If shapes do not match, or a covariance is not positive definite.
+        If shapes do not match, or a covariance is not symmetric and positive definite.
 
     Examples
     --------
@@ -69,7 +72,7 @@ def gaussian_wasserstein2(mean0: Any, cov0: Any, mean1: Any, cov1: Any) -> float
     ----------
     mean0, cov0 : arrays of shapes (d,) and (d, d)
     mean1, cov1 : arrays of shapes (d,) and (d, d)
-        Covariances are positive definite.
+        Covariances are symmetric and positive definite.
 
     Returns
     -------
@@ -78,7 +81,7 @@ def gaussian_wasserstein2(mean0: Any, cov0: Any, mean1: Any, cov1: Any) -> float
     Raises
     ------
     ValueError
-        If shapes do not match, or a covariance is not positive definite.
+        If shapes do not match, or a covariance is not symmetric and positive definite.
 
     Examples
     --------
@@ -110,9 +113,18 @@ def _gaussian(number, mean, cov):
             f"{cov.shape}."
         )
     try:
-        return mean, linalg.cholesky(cov, lower=True)
+        root = linalg.cholesky(cov, lower=True)
     except (linalg.LinAlgError, ValueError) as error:
         raise ValueError(f"cov{number} must be finite and positive definite.") from error
+    sd = np.sqrt(np.diag(cov))
+    apart = np.abs(cov - cov.T) / np.outer(sd, sd)
+    if apart.max(initial=0.0) > SYMMETRIC:
+        i, j = np.unravel_index(np.argmax(apart), apart.shape)
+        raise ValueError(
+            f"cov{number} must be symmetric, but has {cov[i, j]:g} in row {i} and column {j}, and "
+            f"{cov[j, i]:g} in row {j} and column {i}."
+        )
+    return mean, root
 
 
 def _same_size(mean0, mean1):
@@ -152,7 +164,8 @@ def nearest_neighbour_kl(
     Raises
     ------
     ValueError
-        If the samples have different parameters, are too small, or have repeated draws.
+        If the samples have different parameters, are too small, or have repeated draws, and for an
+        `n_neighbours` that is not a positive int.
 
     References
     ----------
@@ -176,10 +189,9 @@ def nearest_neighbour_kl(
         raise ValueError(
             f"The samples must have the same parameters, got {x.shape[1]} and {y.shape[1]} columns."
         )
-    if not 1 <= n_neighbours <= min(len(x) - 1, len(y)):
-        raise ValueError(
-            f"n_neighbours must lie in [1, {min(len(x) - 1, len(y))}], got {n_neighbours!r}."
-        )
+    most = min(len(x) - 1, len(y))
+    if not (is_whole(n_neighbours) and 1 <= n_neighbours <= most):
+        raise ValueError(f"n_neighbours must be an int in [1, {most}], got {n_neighbours!r}.")
     # The nearest neighbour of a draw in its own sample is the draw itself.
     own = cKDTree(x).query(x, [n_neighbours + 1])[0][:, 0]
     other = cKDTree(y).query(x, [n_neighbours])[0][:, 0]

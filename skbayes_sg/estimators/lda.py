@@ -440,8 +440,14 @@ class BayesianLDA(
         Returns
         -------
         ndarray of shape (n_samples, n_documents, n_components)
+
+        Raises
+        ------
+        ValueError
+            For an `n_samples` that is not a positive int, and for an X that has no counts.
         """
         check_is_fitted(self)
+        check_count("n_samples", n_samples)
         tokens, alpha = as_tokens(self._corpus(X)), frozen(self.doc_topic_prior_)
         means = self.conditional_components_.reshape(-1, *self.components_.shape)
         masses, rng = self.topic_masses_.reshape(len(means), -1), streams.of_user(random_state)

@@ -18,6 +18,7 @@ from ..diagnostics.judgements import warn_of
 from ..factorisation import Hyperprior, Sampler, mixtures
 from ..factorisation.chains import run
 from ..factorisation.draws import FactorDraws, entries_of_a_draw
+from ..factorisation.factor_posterior import CATEGORIES
 from ..factorisation.problem import make_problem
 from ..factorisation.ratings import (
     check_categories,
@@ -342,7 +343,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
                 chains, done = run(setup, chains, watch)
             fitted = attributes(done) | request.chosen(problem)
             self.__dict__.update(fitted)
-            warn_of(self.posterior_.check(), 3)
+            warn_of(self.posterior_.check(), 3, CATEGORIES)
             progress.finish(fitted)
             return self
 
@@ -572,6 +573,12 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
             Recommended categories of column 1, best first.
         scores : ndarray of shape (n_users, n)
             Only if `return_scores`.
+
+        Raises
+        ------
+        ValueError
+            For a `strategy` or an `exploration` that is not accepted, for too few items, and for
+            new users with ``cold="raise"``.
         """
         check_is_fitted(self)
         self._check_items()

@@ -7,7 +7,7 @@ from scipy import linalg
 from sklearn.utils import column_or_1d
 
 from .._base.categories import UNSEEN, encode, encode_table
-from .._base.validation import is_whole
+from .._base.validation import check_within, is_whole
 from .chains import predictions
 from .prediction_kernels import predictive
 
@@ -57,6 +57,8 @@ def scorer(strategy, draws, exploration, rng):
     """Return ``score(codes)``, the function that scores each row by a strategy of `recommend`."""
     if strategy not in STRATEGIES:
         raise ValueError(f"strategy must be 'mean', 'thompson' or 'ucb', got {strategy!r}.")
+    ends, wanted = (-np.inf, np.inf), "a finite number"
+    check_within("exploration", exploration, "recommend", *ends, wanted=wanted)
 
     def thompson(codes):
         return scores_under_a_draw(draws.at(rng.randint(len(draws.alpha))), codes, rng)

@@ -33,6 +33,12 @@ def align_topics(topics, reference, doc_topic_prior=0.1):
     ndarray of int of shape (n_topics,)
         ``topics[order]`` is aligned.
 
+    Raises
+    ------
+    ValueError
+        If the topics are not two matrices of the same shape, with finite nonnegative numbers, or
+        `doc_topic_prior` is not one number, or one for each topic.
+
     Examples
     --------
     >>> import numpy as np
@@ -40,7 +46,12 @@ def align_topics(topics, reference, doc_topic_prior=0.1):
     >>> align_topics(np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
     array([1, 0])
     """
+    topics, reference = _matrices(topics, reference)
     affinity = np.sqrt(reference) @ np.sqrt(topics).T
+    if np.shape(doc_topic_prior) not in ((), (len(affinity),)):
+        raise ValueError(
+            f"doc_topic_prior must be a number or {len(affinity)} of them, got {doc_topic_prior!r}."
+        )
     alpha = np.broadcast_to(doc_topic_prior, len(affinity))
     affinity[alpha[:, None] != alpha] = FORBIDDEN
     return linear_sum_assignment(affinity, maximize=True)[1]
@@ -59,6 +70,11 @@ def topic_distances(topics, reference):
     ndarray of shape (n_topics,)
         From 0 to 1.
 
+    Raises
+    ------
+    ValueError
+        If the topics are not two matrices of the same shape, with finite nonnegative numbers.
+
     Examples
     --------
     >>> import numpy as np
@@ -66,7 +82,22 @@ def topic_distances(topics, reference):
     >>> topic_distances(np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([[0.75, 0.25], [1.0, 0.0]]))
     array([0.25, 1.  ])
     """
+    topics, reference = _matrices(topics, reference)
     return 0.5 * np.abs(topics - reference).sum(axis=1)
+
+
+def _matrices(topics, reference):
+    """Return topics and their reference as arrays, or raise `ValueError`."""
+    topics, reference = np.asarray(topics), np.asarray(reference)
+    if topics.ndim != 2 or topics.shape != reference.shape:
+        raise ValueError(
+            "topics and reference must have the same shape (n_topics, n_words), got "
+            f"{topics.shape} and {reference.shape}."
+        )
+    for name, phi in (("topics", topics), ("reference", reference)):
+        if not (np.isfinite(phi) & (phi >= 0.0)).all():
+            raise ValueError(f"{name} must be finite and nonnegative.")
+    return topics, reference
 
 
 def alignment(means, first, alpha=0.1):

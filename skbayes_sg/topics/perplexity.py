@@ -5,6 +5,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from .._base import streams
+from .._base.validation import check_count
 from .corpus import as_corpus, halves
 from .held_out import document_log_likelihood, log_score
 
@@ -28,6 +29,11 @@ def split_documents(X, random_state=None):
     -------
     observed, held_out : CSR arrays of shape (n_documents, n_words)
         They add up to X.
+
+    Raises
+    ------
+    ValueError
+        For counts that are negative or not finite.
 
     Examples
     --------
@@ -97,6 +103,12 @@ def completion_log_likelihood(topics, observed, held_out, doc_topic_prior=0.1, *
     -------
     float
 
+    Raises
+    ------
+    ValueError
+        For counts that are negative or not finite, halves of different documents, topics that are
+        negative, all zero or of other words, and a `doc_topic_prior` that is not positive.
+
     Examples
     --------
     >>> import numpy as np
@@ -138,6 +150,11 @@ def completion_perplexity(topics, observed, held_out, doc_topic_prior=0.1, *, n_
     -------
     float
         From 1 (every word was certain) to infinity; V for uniform topics.
+
+    Raises
+    ------
+    ValueError
+        As by `completion_log_likelihood`.
 
     Examples
     --------
@@ -191,6 +208,13 @@ def left_to_right_log_likelihood(
         The probability is that of the tokens in their order, without a factor for the number of
         ways to order them.
 
+    Raises
+    ------
+    ValueError
+        For counts that are negative or not whole, topics that are negative, all zero or of other
+        words, a `doc_topic_prior` that is not positive, and an `n_particles` that is not a positive
+        int.
+
     References
     ----------
     H. M. Wallach, I. Murray, R. Salakhutdinov and D. Mimno (2009). Evaluation methods for topic
@@ -203,6 +227,7 @@ def left_to_right_log_likelihood(
     >>> left_to_right_log_likelihood(np.full((2, 4), 0.25), [[1, 1, 0, 0], [0, 0, 0, 1]])
     array([-2.77..., -1.38...])
     """
+    check_count("n_particles", n_particles)
     corpus = as_corpus(check_counts(X))
     if not corpus.is_whole:
         raise ValueError("X must contain whole numbers: other counts have no probability.")

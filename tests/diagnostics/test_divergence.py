@@ -97,8 +97,13 @@ def test_bad_arguments(pair):
         gaussian_wasserstein2(m0, S0, m1, -S1)
     with pytest.raises(ValueError, match="means must have the same length, got 3 and 2"):
         gaussian_kl(m0, S0, m1[:2], S1[:2, :2])
+    S0[0, 2] += 0.01
+    with pytest.raises(ValueError, match=r"cov0 must be symmetric, but has .* in row 0 and column"):
+        gaussian_kl(m0, S0, m1, S1)
     x = np.random.default_rng(0).normal(size=(20, 2))
-    with pytest.raises(ValueError, match=r"n_neighbours must lie in \[1, 9\], got 10"):
+    with pytest.raises(ValueError, match=r"n_neighbours must be an int in \[1, 19\], got 2.5"):
+        nearest_neighbour_kl(x, x + 1.0, n_neighbours=2.5)
+    with pytest.raises(ValueError, match=r"n_neighbours must be an int in \[1, 9\], got 10"):
         nearest_neighbour_kl(x, x[:9] + 1.0, n_neighbours=10)
     with pytest.raises(ValueError, match="same parameters, got 2 and 1 columns"):
         nearest_neighbour_kl(x, x[:, :1])

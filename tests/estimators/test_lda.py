@@ -212,6 +212,12 @@ def test_samples_of_mixes_are_uncertain_where_documents_are_short(fitted):
     assert np.abs(samples.mean(axis=0) - fitted.transform(long)).max() < 0.1
 
 
+@pytest.mark.parametrize("n_samples", [0, -1, 2.5])
+def test_numbers_of_samples_that_are_refused(fitted, n_samples):
+    with pytest.raises(ValueError, match=rf"n_samples must be an int in .*, got {n_samples}"):
+        fitted.transform_samples(X[:2], n_samples)
+
+
 def test_intervals_of_words_are_those_of_the_mixture():
     means, masses = np.array([[0.2, 0.5], [0.3, 0.1]]), np.array([[10.0, 3.0], [40.0, 7.0]])
     found = beta_mixture_quantile(means, masses, 0.3)

@@ -309,6 +309,12 @@ def test_left_to_right_forgets_where_it_began():
     assert log_p.std() < 5.5  # else 7.8
 
 
+@pytest.mark.parametrize("n_particles", [0, -1, 2.5])
+def test_numbers_of_particles_that_are_refused(n_particles):
+    with pytest.raises(ValueError, match=rf"n_particles must be an int in .*, got {n_particles}"):
+        left_to_right_log_likelihood(PHI, [[1, 0, 0, 0]], ALPHA, n_particles=n_particles)
+
+
 def test_left_to_right_of_several_topics_is_the_mean_of_their_probabilities():
     one, two = (
         left_to_right_log_likelihood(phi, [[1, 0, 0, 0]], ALPHA) for phi in (PHI, PHI[:, ::-1])
@@ -461,6 +467,28 @@ def test_alignment_changes_the_places_of_topics_with_the_same_prior_alone():
     assert (alpha[orders] == alpha).all()
     assert (orders[..., 0] == 2).any()  # the first and the third have the same
     assert align_topics(base[[2, 1, 0, 3]], base, alpha).tolist() == [2, 1, 0, 3]
+
+
+@pytest.mark.parametrize("function", [align_topics, topic_distances])
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((3, 5), (2, 5)), r"same shape .*, got \(3, 5\) and \(2, 5\)"),
+        (((3, 5), (3, 4)), r"same shape .*, got \(3, 5\) and \(3, 4\)"),
+        (((3,), (3,)), r"same shape \(n_topics, n_words\), got \(3,\)"),
+    ],
+)
+def test_topics_that_do_not_match_are_named(function, shapes, message):
+    with pytest.raises(ValueError, match=message):
+        function(*map(np.ones, shapes))
+    with pytest.raises(ValueError, match="reference must be finite and nonnegative"):
+        function(np.ones((2, 3)), -np.ones((2, 3)))
+    assert function([[0.5, 0.5], [0.0, 1.0]], [[0.5, 0.5], [0.0, 1.0]]).tolist() in ([0, 1], [0, 0])
+
+
+def test_priors_of_other_topics_are_named():
+    with pytest.raises(ValueError, match=r"doc_topic_prior must be a number or 2 of them, got \[1"):
+        align_topics(np.ones((2, 3)), np.ones((2, 3)), [1.0, 2.0, 3.0])
 
 
 # -- steps with batches ---------------------------------------------------------------------------
