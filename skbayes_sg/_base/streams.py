@@ -2,8 +2,9 @@
 
 All streams of a fit follow from its seed, an integer drawn from `random_state`. A stream is set
 apart from the others by a *key*, a path in the tree that `numpy.random.SeedSequence.spawn` grows
-from the seed, or by a *word* that enters the entropy beside the seed. Keys and words never give
-the same stream.
+from the seed, or by *words* that enter the entropy beside the seed. Keys and words never give the
+same stream. Words that are followed by zeros do, so that none of a single word is the first of
+several; word 2 serves twice, for generators of two kinds.
 
 ===================  ==================  ======================================================
 Stream               Set apart by        Who draws from it
@@ -19,19 +20,28 @@ Stream               Set apart by        Who draws from it
 `shard_seed`         key (2**31, shard)  A shard, which makes of it the streams of a fit.
 `of_recipe`          word 1              What the recipe measures before chains run: the order
                                          of the rows, the search for the mode, the rows of
-                                         surveys. Also the mode for multilevel paths, and the
-                                         ratings whose predictions are traced.
+                                         surveys. Also the mode for multilevel paths, scales of
+                                         priors that are learned, where chains of densities,
+                                         networks and modules begin, and the ratings whose
+                                         predictions are traced.
 `of_shards`          word 2              The division of the rows into shards.
 `of_random_levels`   word 2              The levels of the randomised multilevel estimator.
 `of_combination`     word 3              Draws of the combined subposteriors.
 `of_proposal`        word 4              Draws of the proposal of importance sampling, their
                                          order, and chains in lockstep; also those that confirm
-                                         a multilevel estimate.
+                                         a multilevel estimate. In the place of these: Gibbs
+                                         sweeps of scale mixtures, chains of learned scales,
+                                         the fit of the proposal of slopes that vary, and the
+                                         search for modes of Gaussian mixtures.
 `of_complement`      word 5              Components of coefficients that change no predictor.
+`of_walls`           word 7              The points at which walls are looked for.
 `of_start_documents` word 2000           The documents on which chains of topics start.
-`stream_seed`        word 1, 2, ...      A call of `partial_fit`, by its number.
+`stream_seed`        words call, part    A seed for a call of `partial_fit`, by its number, and
+                                         for a part of it if that is not 0: of topics, the pass
+                                         over documents (1), and the draws that follow (2).
 `of_predictions`     none                Predictive draws, from a seed of their own.
-`of_documents`       words state, block  Left-to-right estimates of a block of documents.
+`of_documents`       words 6, state,     Left-to-right estimates of a block of documents.
+                     block
 `of_user`            none                Combiners that are called as functions, and draws of
                                          the mixtures of new documents.
 `fixed`              none, seed 0        Random projections and starting vectors of numerical
@@ -58,11 +68,12 @@ __all__ += [
     "of_random_levels",
     "of_recipe",
 ]
-__all__ += ["of_shards", "of_start_documents", "of_user", "seed_of", "shard_seed", "stream_seed"]
+__all__ += ["of_shards", "of_start_documents", "of_user", "of_walls"]
+__all__ += ["seed_of", "shard_seed", "stream_seed"]
 
 # Words that set streams apart: see the table above.
 RECIPE, SHARDS, RANDOM_LEVELS, COMBINATION, PROPOSAL, COMPLEMENT = 1, 2, 2, 3, 4, 5
-START_DOCUMENTS = 2000
+DOCUMENTS, WALLS, START_DOCUMENTS = 6, 7, 2000
 SHARD = 1 << 31  # first part of the key of a shard: no chain has this number
 
 
@@ -100,9 +111,13 @@ def shard_seed(seed, shard):
     return int(np.random.SeedSequence(seed, spawn_key=(SHARD, shard)).generate_state(1)[0])
 
 
-def stream_seed(seed, call):
-    """Return the seed of the `call`-th call of `partial_fit`, counted from 1."""
-    return int(np.random.SeedSequence([seed, call]).generate_state(1)[0])
+def stream_seed(seed, call, part=0):
+    """Return the seed of the `call`-th call of `partial_fit`, counted from 1, or of a part of it.
+
+    A part that draws from streams which another part uses as well needs another number.
+    """
+    words = [seed, call, part] if part else [seed, call]
+    return int(np.random.SeedSequence(words).generate_state(1)[0])
 
 
 def of_recipe(seed):
@@ -135,6 +150,11 @@ def of_complement(seed):
     return _fast(np.random.SeedSequence([seed, COMPLEMENT]))
 
 
+def of_walls(seed):
+    """Return the generator for the points at which walls around the posterior are looked for."""
+    return np.random.default_rng([seed, WALLS])
+
+
 def of_start_documents(seed):
     """Return the generator that chooses the documents on which chains of topics start."""
     return np.random.default_rng([seed, START_DOCUMENTS])
@@ -145,7 +165,7 @@ def of_documents(seed, state, block):
 
     `state` is the number of the draw of the topics, and `block` that of the block.
     """
-    return _fast(np.random.SeedSequence([seed, state, block]))
+    return _fast(np.random.SeedSequence([seed, DOCUMENTS, state, block]))
 
 
 def of_predictions(seed):

@@ -48,7 +48,7 @@ def are_met(frame, chains, seed):
     """
     if metropolis.share_of_trajectories(chains, metropolis.OUTSIDE) == 0.0:
         return False
-    rng = streams.of_recipe(seed)
+    rng = streams.of_walls(seed)
     with np.errstate(all="ignore"):
         return any(_sees_wall(frame, chain.state[metropolis.POSITION], rng) for chain in chains)
 

@@ -26,6 +26,7 @@ __all__ = ["Stream", "absorb", "check_stream", "settings_of_stream", "summarised
 
 BUFFER = 5000  # number of first documents that are kept
 GROWTH = 1.25  # factor by which the buffer grows before it is sampled again
+START, PASS, DRAWS = 0, 1, 2  # parts of a call, each with random numbers of its own
 
 
 @dataclass
@@ -104,7 +105,7 @@ def _buffered(stream, corpus, request):
     is_full = buffer.n_documents >= BUFFER
     if not is_full and buffer.n_documents < GROWTH * stream.n_fitted:
         return replace(_passed(stream, corpus, request), buffer=buffer)
-    own = replace(request, seed=_seed(stream))
+    own = replace(request, seed=_seed(stream, START))
     starts = gibbs_start(buffer, own)
     counts = np.array([word_topics(start.state) for start in starts])
     theta, D = counts + request.prior.beta, buffer.n_documents
@@ -112,8 +113,9 @@ def _buffered(stream, corpus, request):
     return replace(stream, buffer=None if is_full else buffer)
 
 
-def _seed(stream):
-    return streams.stream_seed(stream.seed, stream.n_calls)
+def _seed(stream, part):
+    """Return the seed of a part of the present call: all parts have streams by chain."""
+    return streams.stream_seed(stream.seed, stream.n_calls, part)
 
 
 def _passed(stream, corpus, request):
@@ -128,7 +130,7 @@ def _passed(stream, corpus, request):
         state = new_state(stream.counts[c], prior.beta, "cir", stream.counts[c].copy())
         state.theta, state.sums = stream.theta[c].copy(), stream.theta[c].sum(axis=0)
         z = np.full(len(tokens.words), -1, np.int16)
-        chains.append(StochasticChain(c, state, *streams.of_chain(_seed(stream), c), z))
+        chains.append(StochasticChain(c, state, *streams.of_chain(_seed(stream, PASS), c), z))
     chains, _ = run_chains(chains, (tokens, prior, pieces, plan), plan, n_jobs=request.n_jobs)
     for chain in chains:
         chain.catch_up(np.arange(corpus.n_words), prior.beta)
@@ -159,7 +161,7 @@ def summarised(stream, corpus, request, chosen):
     """
     chains = []
     for c, counts in enumerate(stream.counts):
-        rng = streams.of_chain(_seed(stream), c).start
+        rng = streams.of_chain(_seed(stream, DRAWS), c).start
         masses = np.ascontiguousarray(counts.T) + request.prior.beta
         drawn = [dirichlet(masses, rng) for _ in range(request.n_draws)]
         none = [None] * request.n_draws

@@ -36,12 +36,14 @@ def numbers(seed):
     """Some numbers of every stream of two chains, two shards and so on, of a seed."""
     rngs = [rng for k in (0, 1) for rng in streams.of_chain(seed, k)]
     rngs += [rng for place in ((0, 1), (1, 0)) for rng in streams.of_paths(seed, *place)]
-    makers = streams.of_recipe, streams.of_shards, streams.of_combination
-    rngs += [make(seed) for make in (*makers, streams.of_random_levels)]
-    rngs += [streams.of_documents(seed, *place) for place in ((0, 1), (1, 0))]
+    makers = streams.of_recipe, streams.of_shards, streams.of_combination, streams.of_walls
+    makers += streams.of_random_levels, streams.of_proposal, streams.of_complement
+    rngs += [make(seed) for make in makers]
+    rngs += [streams.of_documents(seed, s, block) for s in range(8) for block in (0, 1)]
+    rngs += [streams.of_user(np.random.Generator(np.random.SFC64(seed)))]
     rngs += [streams.of_start_documents(seed), streams.of_predictions(seed)]
     seeds = [streams.shard_seed(seed, s) for s in (0, 1)]
-    seeds += [streams.stream_seed(seed, call) for call in (1, 2)]
+    seeds += [streams.stream_seed(seed, call, part) for call in (1, 2) for part in (0, 1, 2)]
     rngs += [rng for other in seeds for rng in streams.of_chain(other, 0)]
     rngs += [streams.child(rngs[0]), streams.child(rngs[0])]
     return np.concatenate([rng.random(20) for rng in rngs])

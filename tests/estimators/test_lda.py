@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skbayes_sg import BayesianLDA
+from skbayes_sg._base import streams
 from skbayes_sg.engine import rounds
 from skbayes_sg.exceptions import (
     InvalidParameterError,
@@ -210,6 +211,20 @@ def test_samples_of_mixes_are_uncertain_where_documents_are_short(fitted):
     samples = fitted.transform_samples(long, 60, random_state=0)
     np.testing.assert_allclose(samples.sum(axis=2), 1.0)
     assert np.abs(samples.mean(axis=0) - fitted.transform(long)).max() < 0.1
+
+
+def test_parts_of_a_partial_fit_have_random_numbers_of_their_own(monkeypatch):
+    seen, of_chain = [], streams.of_chain
+
+    def record(*place):
+        seen.append(place)
+        return of_chain(*place)
+
+    monkeypatch.setattr(streams, "of_chain", record)
+    monkeypatch.setattr(streaming, "BUFFER", 20)
+    model = BayesianLDA(4, n_draws=2, n_chains=2, random_state=0)
+    model.partial_fit(X[:40])  # Gibbs sweeps, a pass, and draws
+    assert len(seen) == len(set(seen)) == 6
 
 
 @pytest.mark.parametrize("n_samples", [0, -1, 2.5])
