@@ -86,8 +86,9 @@ class StepSizeWarning(UserWarning):
 
     Issued if coupled chains, with the time step in use and with half of it, are more than half a
     posterior standard deviation apart; if step size and gradient noise are predicted to raise a
-    posterior variance by more than a tenth; if the step size has not settled after five pilot
-    runs; and if an exact sampler accepts less than a fifth of its moves. The message names the
+    posterior variance by more than a tenth; if Gibbs sweeps from draws of a factorisation show that
+    the step has widened predictions by more than a tenth, or moved the noise; if the step size has
+    not settled after five pilot runs; and if an exact sampler accepts less than a fifth of its moves. The message names the
     remedy: "auto", a smaller step, more rows a step, or ``sampler="hmc"``.
     """
 

@@ -23,6 +23,7 @@ class Judgement(NamedTuple):
     limit: float
     bound: object  # the limit in the units of the text
     remedy: str  # what the user should do where the value exceeds the limit
+    is_note: bool = False  # whether draws can be trusted even where the value exceeds the limit
 
 
 def of_finite(what, draws):
@@ -39,12 +40,12 @@ def of_finite(what, draws):
 def verdict_of(judgements):
     """The `Verdict` in which each `Judgement` is a finding, passed, or (for NaN) unknown."""
     findings, passed, unknown = [], {}, []
-    for name, text, value, limit, bound, remedy in judgements:
+    for name, text, value, limit, bound, remedy, is_note in judgements:
         if np.isnan(value):
             unknown.append(f"{name}: not known")
         elif value > limit:
             said = f"{text}, the limit is {bound}."
-            findings.append(Finding(name, said, remedy, float(value), limit))
+            findings.append(Finding(name, said, remedy, float(value), limit, is_note))
         else:
             passed[name] = text
     return Verdict(findings, passed, unknown)

@@ -96,10 +96,12 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         For the samplers with stochastic gradients: the h of
         :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`, summed over the steps of
         a pass over the ratings, with P the inverse of the mean precision of each row. "auto" is
-        0.4, which makes standard deviations of predictions 2 to 5 % too large. They are up to a
-        tenth too large for categories with fewer ratings than `rank`, and up to 25 % if the noise
-        is inferred from less than 2.5 ratings for each number that the ratings determine; fits warn
-        of both (``tests/factorisation/test_sparse.py::test_stationary_laws`` and those after it).
+        0.4, which makes standard deviations of predictions 2 to 10 % too large, and more where
+        there are few ratings for each number that they determine. A step of 1 makes them about 20 %
+        too large and a step of 3.5 about 60 %; the noise is too large as well, by 2 % at 0.4 and by
+        8 % at 2 on a small table, which is one posterior standard deviation and three. Every fit
+        measures both biases (see `diagnostics_`), and warns of those that matter
+        (``tests/factorisation/test_step_check.py``). "gibbs" has no steps and no bias.
     n_draws : int, default=100
         Number of draws that each chain makes.
     n_chains : int, default=1
@@ -174,6 +176,11 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         ``ess`` and ``rhat``: nine in ten of the predictions "probes" have at least this effective
         sample size, and at most this R-hat. ``noise_ess`` and ``noise_rhat``: those of the standard
         deviation of the noise. They are NaN for less than 8 draws, and for a noise that is given.
+        For the samplers with stochastic gradients, ``sd_bias`` is the share by which the step makes
+        standard deviations of predictions too large, and ``noise_bias`` the number of posterior
+        standard deviations by which it makes "noise_std" too large, which is the share
+        ``noise_ratio``. They are measured at up to a hundred draws, by what four sweeps of "gibbs"
+        change; ``sd_bias_mcse`` and ``noise_bias_mcse`` are their Monte Carlo errors.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_columns,)
@@ -197,6 +204,11 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     SamplerConvergenceWarning
         One in ten of the predictions that are examined, or more, have an R-hat above 1.05 or an
         effective sample size below a tenth of the number of draws.
+    StepSizeWarning
+        The step makes standard deviations of predictions wrong by more than a tenth, or the
+        standard deviation of the noise by more than 0.2 of its posterior standard deviations and 1
+        %, beyond five Monte Carlo errors; and before sampling, where ratings are so few that this
+        is expected.
     DrawStoreWarning
         The draws need more memory than scikit-learn's ``working_memory``.
     UserWarning

@@ -12,6 +12,8 @@ Each way to move the state has one file:
     Stochastic gradients of items, with exact draws of users.
 `start`
     A start for chains of all kinds: Gibbs sampling on a share of the users.
+`step_check`
+    What steps have done to the draws, as Gibbs sweeps show that begin at some of them.
 
 `ratings` reads the data, `request` the parameters, and `setup` makes chains from both. `chains` has
 the loop, `draws` the draws that it keeps, and `results` the fitted attributes. `prediction_kernels`

@@ -5,7 +5,7 @@ numbers of a pass are drawn before the rows are divided among threads. A pass ov
 consists of calls that take a tenth of a second, between which Ctrl-C takes effect.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,9 @@ from .._base.threads import in_workers, shares_memory
 from ..exceptions import SamplerDivergedError
 from . import noise as noises
 from .draws import snapshot
+from .gibbs_updates import sweep
 from .problem import RatingProblem
+from .step_check import SWEEPS, Continued
 
 __all__ = ["N_PROBES", "FactorChain", "FactorSetup", "Noise", "RatingModel", "new_chain", "run"]
 
@@ -69,6 +71,7 @@ class FactorChain:
     kept: Any = None  # FactorDraws or Moments
     # (n_draws, 2 + N_PROBES): the standardised quantities that `_keep` traces
     trace: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    continued: Continued = field(default_factory=lambda: Continued.empty(0, 0))
 
 
 @dataclass
@@ -84,6 +87,8 @@ class FactorSetup:
     # N_PROBES of them are traced as well
     probes: np.ndarray
     n_jobs: int | None = None
+    # Numbers of the draws from which Gibbs sweeps begin: see `step_check`.
+    examined: np.ndarray = field(default_factory=lambda: np.empty(0, int))
 
 
 def new_chain(model, seed, number):
@@ -124,7 +129,27 @@ def predictions(rows):
     return total[:, -1] + 0.5 * ((total[:, :-1] ** 2).sum(axis=1) - squares)
 
 
-def _keep(setup, chain, k):
+def _look(setup, chain):
+    """Predictions of the probes, and the logarithm of the root mean square of all residuals."""
+    squares = noises.squares_of_residuals(setup.model.problem, chain.F)
+    return predictions(chain.F[setup.probes]), 0.5 * np.log(squares.mean())
+
+
+def _examine(setup, chain, n_jobs):
+    """Look at the state, and at the one to which Gibbs sweeps lead from it; see `step_check`.
+
+    The chain does not change.
+    """
+    noise = replace(chain.noise, w=chain.noise.w.copy(), shapes=chain.noise.shapes.copy())
+    own = {"F": chain.F.copy(), "noise": noise, "hyper": list(chain.hyper)}
+    own = replace(chain, **own, rng=streams.child(chain.rng))
+    before = _look(setup, own)
+    for _ in range(SWEEPS):
+        sweep(setup.model, own, n_jobs)
+    return Continued(*map(np.stack, zip(before, _look(setup, own), strict=True)))
+
+
+def _keep(setup, chain, k, n_jobs):
     """Keep the state as draw k, and trace its noise and predictions.
 
     Traced are the standard deviation of the noise, the expected rating of new categories, and those
@@ -135,6 +160,9 @@ def _keep(setup, chain, k):
     expected = predictions(np.concatenate([mu[None], chain.F[setup.probes[:N_PROBES]]]))
     variance = (1.0 / chain.noise.w)[setup.probes].prod(axis=1).mean() / chain.noise.alpha
     chain.trace[k] = [np.sqrt(variance), *expected]
+    for place in np.flatnonzero(setup.examined == k):
+        for array, value in zip(chain.continued, _examine(setup, chain, n_jobs), strict=True):
+            array[place] = value
 
 
 def _advance(setup, n_passes, n_jobs, chain):
@@ -145,7 +173,7 @@ def _advance(setup, n_passes, n_jobs, chain):
         _sweep(setup, n_jobs, chain)
         after = chain.passes - setup.n_warmup
         if after > 0 and after % setup.thin == 0:
-            _keep(setup, chain, after // setup.thin - 1)
+            _keep(setup, chain, after // setup.thin - 1, n_jobs)
     return chain
 
 

@@ -2,7 +2,8 @@
 
 Chains are judged by predictions, of which nine in ten must be within the usual limits: among fifty
 predictions, the largest R-hat is above its limit by chance. The noise is one parameter, which must
-be within the limits itself.
+be within the limits itself. Where steps have been examined (`step_check`), the limits are those of
+other posteriors.
 """
 
 import numpy as np
@@ -10,15 +11,21 @@ from scipy import stats
 
 from ..diagnostics import convergence
 from ..diagnostics.judgements import Judgement, of_finite, verdict_of
-from ..diagnostics.verdict import ESS_SHARE, RHAT, Verdict
+from ..diagnostics.verdict import BIAS, ESS_SHARE, RHAT, SD_BIAS, SIGMAS, Verdict
+from ..exceptions import StepSizeWarning
 from ..posterior import Posterior
 
-__all__ = ["FactorPosterior"]
+__all__ = ["CATEGORIES", "FactorPosterior"]
 
 LEAST_DRAWS = 8  # draws of a chain below which R-hat and effective sample sizes are NaN
 SHARE = 0.9  # share of the predictions that must be within the limits
 NOISE_BY_CHANCE = 0.01  # probability that the noise of converged chains exceeds its limit of R-hat
 MORE = "Increase n_warmup first, and then n_draws or thin."
+STEP = "Use sampler='gibbs', which has no steps, or a smaller step_size."
+NEGLIGIBLE = 0.01  # relative error of the noise below which its bias is only a note
+SPREAD_NAME, NOISE_NAME = "step and spread of predictions", "step and noise"
+CATEGORIES = [(SPREAD_NAME, StepSizeWarning), (NOISE_NAME, StepSizeWarning)]
+"""The findings that come with other warnings than `SamplerConvergenceWarning`."""
 
 
 class FactorPosterior(Posterior):
@@ -32,6 +39,8 @@ class FactorPosterior(Posterior):
         Predictions of some rows of the fit.
     origin : dict
         How the draws were made.
+    evidence : dict, optional
+        What `skbayes_sg.factorisation.step_check.biases` has found.
 
     Examples
     --------
@@ -44,11 +53,12 @@ class FactorPosterior(Posterior):
     True
     """
 
-    def __init__(self, noise_std, mean, probes, origin):
+    def __init__(self, noise_std, mean, probes, origin, evidence=None):
         n = probes.shape[-1]
         labels = ["noise_std", "mean", *(f"probes[{k}]" for k in range(n))]
         flat = np.concatenate([noise_std[..., None], mean[..., None], probes], axis=-1)
-        super().__init__(flat, {"noise_std": (), "mean": (), "probes": (n,)}, labels, origin)
+        shapes = {"noise_std": (), "mean": (), "probes": (n,)}
+        super().__init__(flat, shapes, labels, origin, evidence=evidence)
 
     def convergence(self):
         """Return R-hat and the bulk effective sample size of predictions and of the noise.
@@ -77,6 +87,12 @@ class FactorPosterior(Posterior):
         effective, and the effective sample size at least a tenth of the draws. The noise must be
         within these limits, and so must nine in ten of the predictions at some rows of the fit.
 
+        Of samplers with stochastic gradients some draws are compared with those to which Gibbs
+        sweeps lead from them: by more than five Monte Carlo errors, standard deviations of
+        predictions must not be wrong by more than a tenth, nor the standard deviation of the noise
+        by more than 0.2 of its posterior standard deviations. It is a note if that is less than one
+        per cent of the noise.
+
         Returns
         -------
         Verdict
@@ -89,6 +105,7 @@ class FactorPosterior(Posterior):
                 *of_finite("predictions and noise", self.flat),
                 *_judged("predictions", found["rhat"], found["ess"], shape, 1.0 - SHARE, note),
                 *_judged("noise", found["noise_rhat"], found["noise_ess"], shape, NOISE_BY_CHANCE),
+                *_judged_steps(self.evidence),
             ]
         )
 
@@ -100,6 +117,25 @@ def _judged(what, rhat, ess, shape, by_chance, note=""):
     yield Judgement(f"R-hat of {what}", f"{rhat:.3f}{note}", rhat, limit, f"{limit:.3g}", MORE)
     name, text = f"effective sample size of {what}", f"{ess:.0f} of {total} draws{note}"
     yield Judgement(name, text, total / ess, 1.0 / ESS_SHARE, f"{ESS_SHARE * total:.0f}", MORE)
+
+
+def _judged_steps(found):
+    """Yield the judgements of what the step size has done, if it was measured."""
+    if "sd_bias" in found:
+        value, limit = found["sd_bias"], max(SD_BIAS, SIGMAS * found["sd_bias_mcse"])
+        text = f"standard deviations are about {abs(value):.0%} {_too(value)}"
+        yield Judgement(SPREAD_NAME, text, abs(value), limit, f"{limit:.0%}", STEP)
+    if "noise_bias" in found:
+        value, limit = found["noise_bias"], max(BIAS, SIGMAS * found["noise_bias_mcse"])
+        share, is_note = found["noise_ratio"], abs(found["noise_ratio"]) < NEGLIGIBLE
+        text = f"noise_std is about {abs(value):.2g} of its posterior standard deviations, "
+        text += f"{abs(share):.1%}, {_too(value)}"
+        yield Judgement(NOISE_NAME, text, abs(value), limit, f"{limit:.2g}", STEP, is_note)
+
+
+def _too(value):
+    """In words, whether a bias makes something too large or too small."""
+    return "too small" if value < 0.0 else "too large"
 
 
 def largest_rhat(n_chains, ess, by_chance):

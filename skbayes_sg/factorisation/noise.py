@@ -20,6 +20,7 @@ from .._base.threads import in_threads
 from .problem import blocks
 
 __all__ = ["COMMON", "EQUAL", "GRID", "HIERARCHICAL", "KNOWN", "draw_noise", "squared_residuals"]
+__all__ += ["squares_of_residuals"]
 
 HIERARCHICAL, COMMON, KNOWN = "hierarchical", "common", "known"
 GRID = 2.0 * 2.0 ** (np.arange(24) / 4.0)  # values of ν: 2 to 108
@@ -86,7 +87,8 @@ def _sums(problem, e2, w, which):
     return sums[problem.rows(which)]
 
 
-def _residuals(problem, F, n_jobs):
+def squares_of_residuals(problem, F, n_jobs=None):
+    """(y - f)² of all ratings, (n_ratings,), in the order of column 0."""
     grouped, e2 = problem.groups[0], np.empty(problem.n_ratings)
 
     def work(block):
@@ -104,7 +106,7 @@ def draw_noise(model, chain, n_jobs=None):
     if model.noise == KNOWN:
         return
     problem, noise = model.problem, chain.noise
-    e2 = _residuals(problem, chain.F, n_jobs)
+    e2 = squares_of_residuals(problem, chain.F, n_jobs)
     sums = _sums(problem, e2, noise.w, 0)
     hierarchical = model.noise == HIERARCHICAL
     if hierarchical:

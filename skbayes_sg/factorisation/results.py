@@ -4,6 +4,7 @@ import numpy as np
 
 from .._base.categories import keys
 from .factor_posterior import FactorPosterior
+from .step_check import biases
 
 __all__ = ["fitted_attributes"]
 
@@ -28,7 +29,7 @@ def fitted_attributes(setup, chains, store, n_draws, data):
         "noise_std_": float(posterior.mean("noise_std")),
         "draws_": {} if store is None else _gathered(store, chains, n_draws),
         "moments_": _moments(chains, data["offsets_"]) if store is None else {},
-        "diagnostics_": posterior.convergence(),
+        "diagnostics_": posterior.convergence() | posterior.evidence,
     }
 
 
@@ -37,7 +38,18 @@ def _posterior(setup, chains, n_draws, centre, scale):
     traces = np.stack([chain.trace[:n_draws] for chain in chains])
     noise, others = scale * traces[..., 0], centre + scale * traces[..., 1:]
     origin = {"sampler": type(setup.sampler).__name__, "thin": setup.thin}
-    return FactorPosterior(noise, others[..., 0], others[..., 1:], origin)
+    evidence = _examined(setup, chains, n_draws, noise)
+    return FactorPosterior(noise, others[..., 0], others[..., 1:], origin, evidence)
+
+
+def _examined(setup, chains, n_draws, noise_std):
+    """What Gibbs sweeps from some of the draws say of their biases: see `step_check`."""
+    done = int((setup.examined < n_draws).sum())
+    predictions, misfits = (
+        np.stack([array[:done] for array in arrays])
+        for arrays in zip(*(chain.continued for chain in chains), strict=True)
+    )
+    return biases(predictions, misfits, noise_std)
 
 
 def _gathered(store, chains, n_draws):

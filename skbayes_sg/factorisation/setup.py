@@ -6,20 +6,21 @@ from .._base import streams
 from ..recipe.price import warn_if_long
 from .chains import N_PROBES, FactorSetup, RatingModel, new_chain
 from .draws import FactorDraws, Moments
+from .step_check import SHARE, STEPS, Continued, places
 
 __all__ = ["prepare", "tell_price"]
 
 N_SAMPLED = 1000  # ratings from which the reported noise is computed
 # Predicted seconds of a pass over any ratings, for each of them, and for each pair of its factors.
 LEAST_SECONDS, PASS_SECONDS, RANK_SECONDS = 1e-3, 2.5e-8, 1e-10
-STEPS = 3.0  # a pass with stochastic gradients takes this many times as long
 
 
 def tell_price(request, problem):
     """Warn with `LongRunWarning` if all requested passes are predicted to take long."""
     passes = request.n_chains * (request.n_warmup + request.thin * request.n_draws)
     seconds = problem.n_ratings * (PASS_SECONDS + RANK_SECONDS * request.rank**2)
-    seconds *= STEPS if np.isfinite(request.sampler.time_of_a_pass()) else 1.0
+    with_steps = np.isfinite(request.sampler.time_of_a_pass())
+    seconds *= STEPS * (1.0 + SHARE) if with_steps else 1.0
     seconds = passes * (LEAST_SECONDS + seconds)
     what = f"A run of {passes} passes over {problem.n_ratings} ratings"
     warn_if_long(seconds, what, "Use n_jobs=-1, fewer draws, or a lower rank.")
@@ -48,7 +49,9 @@ def prepare(request, problem, scale, known=None):
     rng = streams.of_recipe(request.seed)
     probes = problem.codes[rng.integers(0, problem.n_ratings, N_SAMPLED)]
     schedule = request.n_draws, request.thin, request.n_warmup
-    setup = FactorSetup(model, sampler, *schedule, probes, request.n_jobs)
+    passes = request.n_warmup + request.thin * request.n_draws
+    examined = places(sampler, request.n_chains, request.n_draws, passes)
+    setup = FactorSetup(model, sampler, *schedule, probes, request.n_jobs, examined)
     store = None
     if known is None:
         store = FactorDraws.empty(problem, (request.n_chains, request.n_draws), sampler.has_means)
@@ -57,4 +60,5 @@ def prepare(request, problem, scale, known=None):
         chain.kept = Moments(known) if store is None else store.at(chain.number)
         chain.n_warmup = request.n_warmup
         chain.trace = np.empty((request.n_draws, 2 + N_PROBES))
+        chain.continued = Continued.empty(len(examined), len(probes))
     return setup, chains, store

@@ -191,7 +191,7 @@ def test_normal_gamma_is_conjugate():
 @pytest.mark.parametrize("sizes", SIZES)
 def test_squared_residuals(sizes):
     problem, chain, _ = scene(sizes)
-    e2 = noise._residuals(problem, chain.F, None)
+    e2 = noise.squares_of_residuals(problem, chain.F)
     order = np.argsort(problem.codes[:, 0], kind="stable")
     naive = (problem.y - ratings.expected(chain.F, problem.codes)) ** 2
     assert_allclose(e2, naive[order], rtol=1e-10, atol=1e-14)
