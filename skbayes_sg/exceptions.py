@@ -88,8 +88,9 @@ class StepSizeWarning(UserWarning):
     posterior standard deviation apart; if step size and gradient noise are predicted to raise a
     posterior variance by more than a tenth; if Gibbs sweeps from draws of a factorisation show that
     the step has widened predictions by more than a tenth, or moved the noise; if the step size has
-    not settled after five pilot runs; and if an exact sampler accepts less than a fifth of its moves. The message names the
-    remedy: "auto", a smaller step, more rows a step, or ``sampler="hmc"``.
+    not settled after five pilot runs; and if an exact sampler accepts less than a fifth of its
+    moves. The message names the remedy: "auto", a smaller step, more rows a step, or an exact
+    sampler ("hmc", of factorisations "gibbs").
     """
 
 
@@ -166,9 +167,9 @@ class HeavyTailWarning(UserWarning):
 class LongRunWarning(UserWarning):
     """The fit will take long.
 
-    Issued before chains run that are predicted to take more than ten seconds (a minute for group
-    effects, networks, ratings and topics), whether they were asked for or "auto" found nothing
-    cheaper. The message states the predicted time, and how to reduce it.
+    Issued before chains run that are predicted to take more than ten seconds (a minute for
+    networks, ratings and topics), whether they were asked for or "auto" found nothing cheaper. The
+    message states the predicted time, and how to reduce it.
     """
 
 
@@ -176,8 +177,9 @@ class UnusedParameterWarning(UserWarning):
     """A parameter was given that has no effect on this fit.
 
     Issued for a gradient or a subsampling scheme if the batch size is the number of rows: every
-    step then uses the full gradient; and for `thin` and `n_warmup` if the draws are independent.
-    The message names the parameters.
+    step then uses the full gradient; for `thin` and `n_warmup` if the draws are independent; and
+    for `intercept_prior` without an intercept, `noise_prior` with a known noise, and `combine`
+    without subposteriors. The message names the parameters.
     """
 
 

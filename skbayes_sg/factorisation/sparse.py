@@ -531,8 +531,9 @@ class SparseSGLD(SparseGradient):
     default step size where the noise is known
     (``tests/factorisation/test_sparse.py::test_stationary_laws``), and by 4 to 10 % where it is
     inferred, in proportion to the step size; fits measure it
-    (``tests/factorisation/test_step_check.py``). Where the noise is inferred from less than 2.5 ratings
-    for each number that they determine, they are too large by 10 to 25 %, and fits warn of it.
+    (``tests/factorisation/test_step_check.py``). Where the noise is inferred from less than 2.5
+    ratings for each number that they determine, they are too large by 10 to 25 %, and fits warn of
+    it.
     Categories without ratings have exactly their prior law
     (``tests/factorisation/test_sparse.py::test_a_row_left_alone_moves_by_its_prior_exactly``). For
     categories with fewer ratings than a row has entries, steps are shortened so that none moves a

@@ -42,6 +42,8 @@ expected of random shards; and the skewness of a shard.
 # smaller probability than this.
 APART = 1e-3
 NOTED, NOTED_APART = 1.5, 0.01  # the same limits for a note of `check`
+# Measurements of steps and gradient noise that a combination takes over from its shards.
+OF_STEPS = "coupled_distance", "inflation", "noise_share", "excursion", "sd_bias", "divergent"
 BY_CHANCE = 0.003  # probability that a shift of a mean, predicted by chance alone, causes a warning
 
 
@@ -301,7 +303,7 @@ def combine_shards(outcomes, combiner, seed, contrasts=np.asarray):
         worst | {"min_ess": ess, "max_rhat": rhat},
         first.batch_sizes,
         seconds=dict(seconds),
-        evidence=_evidence(check, disagree),
+        evidence=_evidence(check, disagree) | _of_steps([o.evidence for o in outcomes]),
     ), check
 
 
@@ -312,6 +314,30 @@ def _evidence(check, disagree):
         evidence["shards_shift"] = np.array([check["mean_shift"]])
         if check["distance"] > NOTED and check["distance_p"] < NOTED_APART:
             evidence["shards_apart"] = np.array([np.sqrt(check["distance"])])
+    return evidence
+
+
+def _of_steps(found):
+    """What the fits of the shards, whose evidence is `found`, have measured of their steps.
+
+    It is the worst of all shards, with its Monte Carlo error, but for the biases of means: shards
+    with the same bias, in their standard deviations, give the mean of all rows √S times that bias.
+    """
+    evidence = {}
+    for name in OF_STEPS:
+        own = [one for one in found if name in one]
+        if own:
+            values = np.array([np.atleast_1d(one[name]) for one in own])
+            worst = np.abs(values).argmax(axis=0)[None]
+            evidence[name] = np.take_along_axis(values, worst, axis=0)[0]
+            if f"{name}_mcse" in own[0]:
+                errors = np.array([one[f"{name}_mcse"] for one in own])
+                evidence[f"{name}_mcse"] = np.take_along_axis(errors, worst, axis=0)[0]
+    own, S = [one for one in found if "mean_bias" in one], len(found)
+    if own:
+        evidence["mean_bias"] = sum(one["mean_bias"] for one in own) / np.sqrt(S)
+        squares = sum(one["mean_bias_mcse"] ** 2 for one in own)
+        evidence["mean_bias_mcse"] = np.sqrt(squares / S)
     return evidence
 
 

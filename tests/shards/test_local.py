@@ -224,6 +224,14 @@ def test_memory_is_bounded_by_one_shard_of_each_worker(tmp_path):
     assert float(done.stdout.split()[-1]) < 2.0 * 64  # of 384 MB in all
 
 
+def test_a_step_that_is_too_large_for_the_shards_is_not_trusted():
+    """Parts have no scores of all rows, so that nothing but the shards' own measurements tells."""
+    model = quick(sampler="sgld", step_size=2.0).fit_shards(parts_of(X, y))
+    found = {finding.name for finding in model.posterior_.check().findings}
+    assert "step and noise" in found
+    assert not any(shard.check() for shard in model.subposteriors_)
+
+
 @pytest.mark.slow
 def test_shards_that_may_be_wrong_by_chance_are_noted():
     """Sorted rows of three classes: no shard is like the others, and no scores judge the result."""

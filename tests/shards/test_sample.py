@@ -813,3 +813,20 @@ def test_check_is_told_of_a_distance_that_is_no_chance(distance, p, disagree, no
     evidence = subposteriors._evidence(check, disagree)
     assert ("shards_apart" in evidence) == noted
     assert not noted or evidence["shards_apart"] == pytest.approx(np.sqrt(distance))
+
+
+def test_the_verdict_takes_over_what_shards_know_of_their_steps():
+    own = {"sd_bias": np.array([0.1, -0.3]), "sd_bias_mcse": np.array([0.01, 0.02]), "inflation": 0}
+    own |= {"mean_bias": np.array([0.2, 0.0]), "mean_bias_mcse": np.array([0.03, 0.0])}
+    more = {"sd_bias": np.array([0.2, 0.2]), "sd_bias_mcse": np.array([0.03, 0.04])}
+    more |= {"inflation": 0.5, "noise_share": np.array([0.1, 0.2]), "n_modes": np.array([2.0])}
+    more |= {"mean_bias": np.array([0.2, 0.1]), "mean_bias_mcse": np.array([0.04, 0.1])}
+    found = subposteriors._of_steps([own, more, {}, {}])
+    assert found["sd_bias"].tolist() == [0.2, -0.3]
+    assert found["sd_bias_mcse"].tolist() == [0.03, 0.02]
+    assert found["inflation"].tolist() == [0.5]
+    assert found["noise_share"].tolist() == [0.1, 0.2]
+    np.testing.assert_allclose(found["mean_bias"], [0.2, 0.05])  # two of four shards have it
+    np.testing.assert_allclose(found["mean_bias_mcse"], [0.025, 0.05])
+    assert "n_modes" not in found
+    assert subposteriors._of_steps([{}, {}]) == {}
