@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import skbayes_sg
-from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg import BayesianLogisticRegression, exceptions
 from skbayes_sg.custom import CustomDensity
 from skbayes_sg.priors import Normal, StudentT
 
@@ -226,6 +226,17 @@ def test_contributors_read_of_the_layers_that_tests_enforce():
 def test_the_citation_is_of_this_version():
     text = (documented.ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {skbayes_sg.__version__}\n" in text
+
+
+def test_the_page_on_warnings_names_all_of_them():
+    page = (DOCS / "reading_the_diagnostics.rst").read_text(encoding="utf-8")
+    assert [name for name in exceptions.__all__ if f"``{name}``" not in page] == []
+
+
+@pytest.mark.parametrize("name", estimators.OF_ROWS)
+def test_regressions_document_the_warnings_of_their_fits(name):
+    warned = estimators.CLASSES[name].__doc__.split("Warns\n")[1]
+    assert {"LongRunWarning", "WidePriorWarning", "PriorConflictWarning"} <= set(warned.split())
 
 
 def test_diagnostics_are_described():

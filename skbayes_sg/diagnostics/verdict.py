@@ -288,6 +288,10 @@ def check_draws(
       energy, so that chains do not enter the narrowest places of the posterior.
     * a note on **walls**: more than 1 % of the trajectories meet places behind which the likelihood
       is zero. Scores cannot judge such draws, and are not kept.
+    * **importance weights** of independent draws: their Pareto k is above 0.7, so that averages do
+      not converge; **modes**: not all were found, or draws do not have the modes' shares;
+      **earlier rows**, which `partial_fit` has replaced by quadratics, may have moved a mean by
+      more than 0.6 standard deviations.
     * **shards**: the combination of subposteriors has come with a warning that they do not agree;
       without scores there is a note if the draws of the shards allow for a mean that is wrong by
       more than 0.2 standard deviations, though that may be chance.
@@ -320,7 +324,10 @@ def check_draws(
     labels : sequence of str, optional
         Names of the parameters.
     evidence : dict, optional
-        Measurements of the fit, as in `Posterior.evidence`.
+        Measurements of the fit, as in `Posterior.evidence`: a dict of arrays. Among its keys are
+        "pareto_k", "n_modes" with "mode_gap", "coupled_distance", "mean_bias", "sd_bias",
+        "inflation", "noise_share", "update_error", "heavy_tail" and "divergent". To limits of
+        measurements with Monte Carlo errors, such as "mean_bias_mcse", five of these are added.
     noisy : bool, default=False
         Whether the scores are estimates, so that the diagonal of the kernel must be left out.
     moments : skbayes_sg.posterior.moments.RunningMoments, optional

@@ -411,6 +411,8 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         ------
         NotFittedError
             If the estimator has not been fitted.
+        TypeError
+            If `func` is not callable, or `method` is not a `MultilevelSGLD`.
         ValueError
             For tolerances that are not positive, or if both or none are given; if `func` returns
             values that are not finite, or have another shape; for X and y that cannot be used.

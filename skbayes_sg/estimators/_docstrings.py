@@ -167,8 +167,8 @@ PARTS = {
         The step size or the batch size is beyond what was measured to be safe.
     UnusedParameterWarning
         A parameter has no effect: `gradient` or `subsampling` if every step uses all rows, `thin`
-        or `n_warmup` if draws are independent, `intercept_prior` without an intercept, `combine`
-        without subposteriors.
+        or `n_warmup` if draws are independent, `intercept_prior` without an intercept,
+        `noise_prior` with a known noise, `combine` without subposteriors.
     SamplerConvergenceWarning
         A parameter has an R-hat above 1.05, or an effective sample size below a tenth of the number
         of draws.
@@ -177,7 +177,13 @@ PARTS = {
         modes' posterior probabilities.
     PriorConflictWarning
         The default prior of an intercept has moved the intercept by more than one posterior
-        standard deviation.
+        standard deviation; that of a coefficient keeps it near zero, because its column varies too
+        little; or a half-normal prior holds a positive parameter back.
+    WidePriorWarning
+        The default prior leaves the coefficients to so few rows that predictions of new rows may be
+        worse than without any column.
+    LongRunWarning
+        The run is predicted to take more than ten seconds.
     SubposteriorWarning
         Before sampling, if shards have fewer rows than there are parameters; after sampling, if the
         posteriors of the shards are not Gaussian enough, or too far apart, to be averaged.

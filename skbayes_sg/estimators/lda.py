@@ -193,6 +193,8 @@ class BayesianLDA(
     SamplerConvergenceWarning
         By `fit` and `partial_fit`, if `TopicPosterior.check` finds that chains differ in the words
         of a topic or in the probabilities of tokens, or that the counts at a centre are inaccurate.
+    LongRunWarning
+        The run is predicted to take more than a minute.
     DrawStoreWarning
         The draws need more memory than scikit-learn's ``working_memory``.
 

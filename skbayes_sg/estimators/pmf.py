@@ -209,6 +209,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         standard deviation of the noise by more than 0.2 of its posterior standard deviations and 1
         %, beyond five Monte Carlo errors; and before sampling, where ratings are so few that this
         is expected.
+    LongRunWarning
+        The run is predicted to take more than a minute.
     DrawStoreWarning
         The draws need more memory than scikit-learn's ``working_memory``.
     UserWarning

@@ -450,6 +450,12 @@ def calibration_error(
     float
         Between 0 and 1.
 
+    Raises
+    ------
+    ValueError
+        For events that are not bool, 0 or 1, probabilities outside of [0, 1], fewer than one bin,
+        an unknown strategy, negative weights, and arrays of different lengths.
+
     See Also
     --------
     sklearn.calibration.calibration_curve : The two shares bin by bin.
@@ -511,6 +517,12 @@ def interval_coverage(
     -------
     float
         Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        For values that are not finite, lower ends above upper ends, negative weights, and arrays of
+        different lengths.
 
     Examples
     --------

@@ -201,6 +201,8 @@ class MultilevelSGLD(BaseEstimator):
         ------
         InvalidParameterError
             A parameter of the constructor has a value that is not accepted.
+        TypeError
+            `func` is not callable.
         ValueError
             `func` returns values that are not finite or have another shape, a tolerance is not
             positive, or the posterior does not exist.

@@ -248,7 +248,6 @@ class Outcome:
 
         It is 0 for parameters that are not the noise.
 
-
         The parameters `extras` are logarithms of positive ones; their priors have the rounding
         error as location, or 0 where the response has none.
         """
