@@ -213,8 +213,10 @@ PARTS = {
         The step size h of :math:`\theta' = \theta - (h/2) P \nabla U + \sqrt h P^{1/2} \xi`;
         samplers with momentum take time steps of :math:`\sqrt h`. For sampler "hmc", and for
         sampler "auto" on all rows, "auto" adapts the step during the warm-up. Otherwise it computes
-        the step from the noise of the gradient, which may add a fifth to a variance under samplers
-        without correction for this noise.
+        the step from the noise of the gradient, which may add a tenth to a variance under samplers
+        without correction for this noise. A number is the step of every chain; but where steps of
+        sampler "auto" make the energy jump, or make a chain diverge, the chain is moved back and
+        its step reduced by a tenth or a fifth, with a warning and `step_size_` below the number.
     preconditioner : {"auto"} or None, default="auto"
         The matrix P. For "auto" it is the inverse of the curvature, with one number for all weights
         and one for all biases of each layer; for None it is the identity.
@@ -302,7 +304,8 @@ PARTS = {
     SamplerConvergenceWarning
         The chains disagree about more than one in ten predictions.
     StepSizeWarning
-        The noise of the gradient or the step size makes the spread of the draws too large.
+        The noise of the gradient or the step size makes the spread of the draws too large; or
+        chains have taken smaller steps than the given `step_size`.
     LongRunWarning
         The run is predicted to take more than a minute; the warning comes before it.
     """,

@@ -1,5 +1,6 @@
 """Bayesian multilayer perceptrons, for numbers and for classes."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -139,9 +140,22 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
         fitted = attributes(outcome)
         vars(self).update(fitted)
+        self._warn_of_smaller_steps(request.step_size)
         self._warn()
         progress.finish(fitted)
         return self
+
+    def _warn_of_smaller_steps(self, asked):
+        """Warn if chains had to be moved back, and took smaller steps than the user asked for."""
+        if asked is not None and self.step_size_ < 0.999 * asked:
+            warnings.warn(
+                f"{type(self).__name__}: step_size={asked:.3g} is too large here. Steps made the "
+                "energy of a chain jump, or made it diverge; it was moved back and went on with "
+                f"smaller steps, on average with step_size_={self.step_size_:.2g}. Use "
+                "step_size='auto', or a smaller one.",
+                StepSizeWarning,
+                stacklevel=5,
+            )
 
     def _warn(self):
         """Warn of all findings of the posterior's `check`."""

@@ -47,8 +47,9 @@ __all__ = ["CorrectedBAOAB", "MinibatchSampler", "corrected"]
 # For the step of "auto": γ, the share I that noise would add to a variance without correction, the
 # largest δ² q, and the largest δ.
 FRICTION, INFLATION, KICKS, LARGEST_STEP = 1.0, 0.9, 0.3, 0.15
-# Share that gradient noise adds to a variance under dynamics without correction, which sets h.
-INFLATION_UNCORRECTED = 0.2
+# Share that gradient noise adds to a variance under dynamics without correction, which sets h. With
+# twice as much the kinetic temperature of small networks exceeds its limit.
+INFLATION_UNCORRECTED = 0.1
 WARMUP, PRODUCTION = 300.0, 800.0  # units of time of the warm-up, and of all draws of a chain
 PARTS = 4  # parts of the warm-up, before each of which the scales s and the noise are measured
 START_PASSES, START_STEPS = 20, 500  # passes and steps of Adam at the start, at least

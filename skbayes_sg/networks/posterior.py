@@ -21,7 +21,10 @@ SHIFT = 0.3  # limit of the error of log τ, in posterior standard deviations, b
 LEAST_SHARE = 0.05  # least effective sample size of predictions, as a share of the draws
 AGREE = "Predictions average over chains that disagree. Raise max_doublings or n_warmup."
 NOISE = "Raise batch_size, lower step_size, or leave both to 'auto'."
-HEAT = "Lower step_size, raise batch_size, or use sampler='hmc' on few rows."
+HEAT = (
+    "Use sampler='auto', which takes the noise of batches out; a smaller step_size, or a larger "
+    "batch_size; or sampler='hmc' on few rows."
+)
 STEPS = "Set step_size to half of step_size_**2, or use sampler='hmc'."
 MIXING = "Raise thin or n_draws."
 SCALES = "The chains have not forgotten where their scales began. Raise thin."

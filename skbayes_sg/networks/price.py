@@ -7,7 +7,7 @@ each parameter besides, and 50 microseconds for batches, with the measurements t
 noise. The time of a run that is continued is predicted from what it has taken so far.
 """
 
-from ..recipe.price import warn_if_long
+from ..recipe.price import LONG_SECONDS, warn_if_long
 
 __all__ = ["tell_more", "tell_price"]
 
@@ -22,7 +22,7 @@ def tell_price(problem, n_chains, n_steps, batch_size):
     """Issue a `LongRunWarning` if the steps of all chains are predicted to take over a minute."""
     seconds = n_chains * n_steps * _seconds_of_step(problem, batch_size)
     what = f"A run of {n_chains} chains with {n_steps:.2g} steps of {batch_size} rows each"
-    warn_if_long(seconds, what, REMEDY)
+    warn_if_long(seconds, what, REMEDY, LONG_SECONDS)
 
 
 def _seconds_of_step(problem, batch_size):
@@ -40,4 +40,5 @@ def tell_more(seconds, thin, rhat):
         f"The chains do not agree yet (R-hat of predictions {rhat:.3g}) and make their draws anew, "
         f"with thin={thin}. The whole run"
     )
-    warn_if_long(seconds, what, "Use n_jobs=-1, or a lower max_doublings to take less time.")
+    remedy = "Use n_jobs=-1, or a lower max_doublings to take less time."
+    warn_if_long(seconds, what, remedy, LONG_SECONDS)

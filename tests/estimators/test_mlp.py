@@ -16,6 +16,7 @@ from skbayes_sg.exceptions import (
     StepSizeWarning,
 )
 from skbayes_sg.gradients import SVRG
+from skbayes_sg.networks import price as network_price
 from skbayes_sg.networks import request
 from skbayes_sg.networks.agreement import function_rhat
 from skbayes_sg.networks.posterior import NetworkPosterior
@@ -284,6 +285,28 @@ def test_hot_chains_are_told_though_they_agree():
     assert {"gradient noise", "kinetic temperature"} <= found
 
 
+def test_a_step_that_was_made_smaller_is_told():
+    with pytest.warns(StepSizeWarning, match="step_size=1 is too large here") as said:
+        model = regressor(step_size=1.0).fit(X, y)
+    assert model.step_size_ < 1.0
+    assert f"step_size_={model.step_size_:.2g}" in str(said[0].message)
+    assert said[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*is too large here", StepSizeWarning)
+        assert regressor(step_size=1e-3).fit(X, y).step_size_ == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize("sampler", ["baoab", "sghmc"])
+def test_automatic_steps_without_correction_keep_the_temperature(sampler):
+    """With twice the noise in a step it was 1.17 to 1.27, and the limit is 1.15."""
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((400, 3))
+    response = table @ [1.0, -0.5, 0.2] + rng.standard_normal(400)
+    options = {"noise": 1.0, "prior_scale": 1.0, "n_draws": 20, "n_chains": 1, "random_state": 0}
+    model = BayesianMLPRegressor((), sampler=sampler, **options).fit(table, response)
+    assert 1.0 < model.kinetic_temperature_ < 1.15
+
+
 def rare_levels():
     """150 rows with 50 levels: each batch of 20 has two of five levels at most."""
     rng = np.random.default_rng(0)
@@ -305,6 +328,7 @@ def test_kicks_of_rare_levels_shorten_steps_and_are_told():
 
 
 def test_long_runs_are_told_once_before_they_begin(monkeypatch):
+    monkeypatch.setattr(network_price, "LONG_SECONDS", 1e-9)
     monkeypatch.setattr(price, "LONG_SECONDS", 1e-9)
     few = {"n_warmup": 3, "thin": 1, "n_draws": 2}
     for more, said in (
