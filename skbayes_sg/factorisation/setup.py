@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._base import streams
-from ..recipe.price import warn_if_long
+from ..recipe.price import LONG_SECONDS, warn_if_long
 from .chains import N_PROBES, FactorSetup, RatingModel, new_chain
 from .draws import FactorDraws, Moments
 from .step_check import SHARE, STEPS, Continued, places
@@ -23,7 +23,7 @@ def tell_price(request, problem):
     seconds *= STEPS * (1.0 + SHARE) if with_steps else 1.0
     seconds = passes * (LEAST_SECONDS + seconds)
     what = f"A run of {passes} passes over {problem.n_ratings} ratings"
-    warn_if_long(seconds, what, "Use n_jobs=-1, fewer draws, or a lower rank.")
+    warn_if_long(seconds, what, "Use n_jobs=-1, fewer draws, or a lower rank.", LONG_SECONDS)
 
 
 def prepare(request, problem, scale, known=None):

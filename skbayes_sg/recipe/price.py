@@ -105,12 +105,12 @@ def warn_of_lockstep(seconds, n_parameters, remedy):
         warn_if_long(seconds, what, f"If they fail, other chains follow. {remedy}", TOLD_SECONDS)
 
 
-def warn_if_long(seconds, what, remedy, least=None):
+def warn_if_long(seconds, what, remedy, least):
     """Give a `LongRunWarning` if a run is predicted to take more than `least` seconds.
 
-    If `least` is None, it is a minute. Returns the seconds that were told, or zero.
+    Returns the seconds that were told, or zero.
     """
-    if seconds > (LONG_SECONDS if least is None else least):
+    if seconds > least:
         long = seconds >= LONG_SECONDS
         time = f"{round(seconds / 60, 1):g} minutes" if long else f"{seconds:.0f} seconds"
         warnings.warn(

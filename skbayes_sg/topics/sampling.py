@@ -8,7 +8,7 @@ import numpy as np
 
 from .._base import streams
 from .._base.threads import in_workers
-from ..recipe.price import warn_if_long
+from ..recipe.price import LONG_SECONDS, warn_if_long
 from ..schedules import Constant
 from .collapsed_gibbs import word_topics
 from .corpus import as_tokens
@@ -171,7 +171,7 @@ def _tell_price(n_visits, seconds, request):
     """
     what = f"A run of {request.n_chains} chains with {n_visits:.2g} draws of a topic each"
     remedy = "Use n_jobs=-1, fewer chains or draws, or fewer documents."
-    warn_if_long(seconds * request.n_chains, what, remedy)
+    warn_if_long(seconds * request.n_chains, what, remedy, LONG_SECONDS)
 
 
 def gibbs_start(corpus, request):

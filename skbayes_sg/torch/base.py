@@ -398,7 +398,8 @@ class BayesianModule(SavedEstimator):
         dear = 3.0 if isinstance(request.gradient, SVRG) else 1.0
         seconds = dear * steps * searched / max(1, request.n_chains * one)
         what = f"{type(self).__name__}, which takes {steps} steps after the search for modes,"
-        price.warn_if_long(seconds, what, "Lower n_draws, thin or n_chains to take less time.")
+        remedy = "Lower n_draws, thin or n_chains to take less time."
+        price.warn_if_long(seconds, what, remedy, price.LONG_SECONDS)
 
     def _warn_of_evidence(self):
         steps = ("noise", StepSizeWarning), ("kinetic temperature", StepSizeWarning)

@@ -418,6 +418,7 @@ def _warn_of_more(seconds, thin, found):
         f"The chains do not agree yet (R-hat of predictions {found['rhat_of_predictions']:.3g}) "
         f"and go on with thin={thin}. This round of draws",
         "Give a number for thin to have one round only.",
+        price.LONG_SECONDS,
     )
 
 

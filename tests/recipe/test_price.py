@@ -91,10 +91,10 @@ def test_remedies_are_those_that_the_model_accepts(model, is_sparse, d, said):
 def test_a_minute_comes_with_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        price.warn_if_long(59.0, "It", "Do less.")
+        price.warn_if_long(59.0, "It", "Do less.", least=60.0)
         price.warn_if_long(9.0, "It", "Do less.", least=10.0)
     with pytest.warns(LongRunWarning, match="It is predicted to take 5 minutes or more. Do less."):
-        price.warn_if_long(300.0, "It", "Do less.")
+        price.warn_if_long(300.0, "It", "Do less.", least=60.0)
     with pytest.warns(LongRunWarning, match="It is predicted to take 11 seconds or more"):
         price.warn_if_long(11.0, "It", "Do less.", least=10.0)
 
