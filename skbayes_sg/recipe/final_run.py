@@ -85,21 +85,37 @@ def raise_if_diverged(frame, setup, chains, request, largest_step):
                 away = np.abs(frame.theta(chain.state[0]) - frame.centre.theta) / frame.width
             worst = int(np.argmax(np.where(np.isfinite(away), away, np.inf)))
             h = float(setup.step_size(np.array([chain.total]))[0])
+            few = setup.batch_size if setup.batch_size < frame.target.n_rows else None
             raise SamplerDivergedError(
                 f"chain {chain.number} diverged at step {chain.total} with step_size={h:.4g} and "
-                f"batch_size={setup.batch_size}: {request.name_of(worst)} was {away[worst]:.1e} "
-                "posterior standard deviations from the centre. "
-                + _smaller_steps(request, h, largest_step)
+                f"batch_size={setup.batch_size}: {request.name_of(worst)} was {_far(away[worst])}. "
+                + _smaller_steps(request, h, largest_step, few)
             )
 
 
-def _smaller_steps(request, h, largest_step):
-    """The words of a message that say what to do about steps of size h that were too large."""
+def _far(away):
+    """In words, where a parameter was that many posterior standard deviations from the centre."""
+    if not np.isfinite(away):
+        return "not finite"
+    return f"{away:.1e} posterior standard deviations from the centre"
+
+
+def _smaller_steps(request, h, largest_step, few):
+    """The words of a message that say what to do about steps of size h.
+
+    `few` is the number of rows of a step, None for all rows.
+    """
     if request.step_size is None:
         return (
             "step_size='auto' has chosen this one, which rare batches make unstable: use "
             f"step_size={h / 10.0:.2g}, a larger batch_size, or sampler='hmc', which rejects "
             "such steps."
+        )
+    if h < largest_step and few:
+        return (
+            f"Without gradient noise steps are stable up to {largest_step:.2g}, so that it is the "
+            f"noise of batches of {few} that makes this one unstable. Use batch_size='auto' or a "
+            "larger one, step_size='auto', or sampler='hmc'."
         )
     return (
         f"Use step_size='auto', or one below {largest_step:.2g}, the largest that is stable "

@@ -253,15 +253,20 @@ def test_a_chain_that_has_left_is_named(frame):
     where = np.zeros((2, frame.target.n_parameters))
     where[0, 1] = 1e7
     chain = SimpleNamespace(diverged=True, state=where, number=3, total=77)
-    setup = SimpleNamespace(step_size=Constant(0.25), batch_size=10)
+    setup = SimpleNamespace(step_size=Constant(0.25), batch_size=3)
     away = np.abs(frame.F @ where[0]) / frame.width
-    asked, auto = "step_size='auto', or one below 1.5", "use step_size=0.025, a larger batch_size"
-    for step_size, remedy in ((0.25, asked), (None, auto)):
+    asked, auto = "step_size='auto', or one below 0.2,", "use step_size=0.025, a larger batch_size"
+    noisy = "stable up to 1.5, so that it is the noise of batches of 3"
+    for step_size, largest, remedy in ((0.25, 0.2, asked), (0.25, 1.5, noisy), (None, 1.5, auto)):
         request = Request(names=["a", "b", "c"], step_size=step_size)
         with pytest.raises(SamplerDivergedError, match=r"chain 3 diverged at step 77") as error:
-            raise_if_diverged(frame, setup, [chain], request, 1.5)
-        for text in ("step_size=0.25", "batch_size=10", f"{'abc'[away.argmax()]} was", remedy):
+            raise_if_diverged(frame, setup, [chain], request, largest)
+        for text in ("step_size=0.25", "batch_size=3", f"{'abc'[away.argmax()]} was", remedy):
             assert text in str(error.value)
+        assert ("batch_size='auto' or a larger one" in str(error.value)) == (remedy == noisy)
+    where[0, 1] = np.nan
+    with pytest.raises(SamplerDivergedError, match=r"[abc] was not finite\. "):
+        raise_if_diverged(frame, setup, [chain], request, 1.5)
 
 
 @pytest.mark.parametrize(
