@@ -18,6 +18,7 @@ from scipy import linalg
 
 from .._base import streams
 from ..diagnostics import convergence
+from ..diagnostics.verdict import NOISE as BIASED
 from ..dynamics import BAOAB, Metropolis
 from ..engine.run import Setup, new_chains, sample
 from ..exceptions import InvalidParameterError, SamplerConvergenceWarning, StepSizeWarning
@@ -44,7 +45,6 @@ from .density import row_gradients
 __all__ = ["check_request", "sample_density"]
 
 INFLATION = 0.02  # share that gradient noise, and that the step size, may add to a variance
-BIASED = 0.1  # predicted share that they add to a variance, beyond which there is a warning
 # Largest step size that is chosen, however small the noise is: elsewhere the curvature is several
 # times that at the mode.
 LARGEST_STEP = 0.03

@@ -21,11 +21,9 @@ from .gibbs_updates import draw_column, draw_hyper, law_of_row
 from .lazy import flow
 from .noise import draw_noise
 from .normals import draw_lanes, workspace
-from .sparse import SparseGradient, bring_column
+from .sparse import CHUNK, SparseGradient, bring_column
 
 __all__ = ["UserBlockSGLD"]
-
-CHUNK = 1 << 18  # approximate number of ratings of one call of the kernel
 
 
 @entry

@@ -1,8 +1,10 @@
-"""Adaptation of the steps of chains of group effects."""
+"""Adaptation of the steps of chains of group effects, and of the widths of what they propose."""
 
 from .._base.jit import entry
 
-__all__ = ["adapted"]
+__all__ = ["SHRUNK", "adapted"]
+
+SHRUNK = 10  # draws that the widths so far count as where new ones are learnt
 
 
 @entry

@@ -24,6 +24,7 @@ from scipy import linalg
 
 from .._base import streams
 from .._base.interrupts import without_interrupts
+from .adaptation import SHRUNK
 from .chains import GroupChain, GroupSampler, parts_of
 from .collapsed import CollapsedRows, Reference
 from .collapsed_kernels import UNKNOWN, new_place, placed
@@ -36,7 +37,6 @@ FEW_STEPS, MORE_STEPS = 2, 4  # steps of a trajectory, as a rule and where more 
 # More steps pay with at most so many levels, or if a number of ψ, such as log τ, has a larger sd.
 FEW_LEVELS, WIDE = 10, 0.4
 MANY = 100  # numbers in (θ, ψ_k), beyond which variances but no covariances are learnt from draws
-SHRUNK = 10  # draws that the widths so far count as where new ones are learnt
 AT_ONCE = 1 << 18  # most numbers in the effects of sweeps that are made together
 
 

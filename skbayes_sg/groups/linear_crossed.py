@@ -31,6 +31,7 @@ from ..priors import Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
 from ..recipe.closed_form import conditional_of
+from .adaptation import SHRUNK
 from .chains import GroupChain, GroupSampler
 from .crossed_kernels import FactorSums, crossed_log_density, random_walks
 from .linear_exact import units_of
@@ -44,7 +45,6 @@ WALKS = 6  # random-walk steps of the scales in a visit
 ACCEPTANCE, STEP = 0.35, 1.7
 FIRST = 6  # sweeps before a chain starts, in which its scales are set
 LEAST_TAU, LEAST_SIGMA = 1e-3, 1e-6  # at the start, in standard deviations of the response
-SHRUNK = 10  # draws that the widths so far count as where new ones are learnt
 
 
 class CrossedRows:

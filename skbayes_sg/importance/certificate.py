@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..diagnostics import convergence
+from ..diagnostics.verdict import PARETO_K
 
 __all__ = ["Certificate", "certified", "resampled"]
 
-LARGEST_K = 0.7  # Pareto k below which averages of weighted draws converge
+LARGEST_K = PARETO_K  # below it averages of weighted draws converge
 LIGHT = 0.35  # Pareto k up to which the tails are no heavier than those of Gaussian proposals
 # k is noisy: if at most the share UNEVEN of the draws is effective, SUSPECT_K replaces LIGHT.
 SUSPECT_K, UNEVEN = 0.2, 0.6

@@ -14,7 +14,8 @@ from scipy import linalg
 
 from .._base import streams
 from ..diagnostics.step_bias import step_bias
-from ..diagnostics.verdict import EXCURSION
+from ..diagnostics.verdict import DISTANCE, EXCURSION
+from ..diagnostics.verdict import NOISE as BIASED
 from ..engine.run import new_chains, sample, sample_coupled, slopes_at
 from ..exceptions import StepSizeWarning
 from ..geometry import preconditioning
@@ -40,7 +41,6 @@ LESS_NOISE = (
     "Fewer rows a step would not help: their noise would call for smaller steps. Use a gradient "
     "with less noise, such as gradient='auto', or make fewer draws (n_draws)."
 )
-DISTANCE = 0.5  # limit of the distance of coupled chains, in posterior standard deviations
 COUPLED_DRAWS = 600  # draws of all pairs of coupled chains together
 PAIRS = 2  # number of pairs of coupled chains
 NOISE_PROBES = 64  # draws at which the gradient is estimated a second time
@@ -48,7 +48,6 @@ ESS_SHARE = 0.5  # effective draws aimed at, as a share of the draws
 # With a longer relaxation time, in steps, draws LONGEST steps apart are worth less than a tenth of
 # independent ones.
 SLOW = 5 * LONGEST
-BIASED = 0.1  # share of a variance that step and noise may add without a warning
 
 
 def run_stochastic(modes, request, rng, watch=None):
