@@ -124,6 +124,26 @@ class Dynamics(BaseEstimator):
         """
         return 0.0 if self.exact_on_gaussian else h * curvature / 4.0
 
+    def widening(self, h, curvature=1.0, noise=0.0):
+        """Relative change of a variance by step and gradient noise, exact for a Gaussian if known.
+
+        The default is the sum of both to first order.
+
+        Parameters
+        ----------
+        h : float
+            Step size.
+        curvature : float, default=1.0
+            Curvature of the direction.
+        noise : float, default=0.0
+            Relative increase by the noise alone, to first order: `noise_inflation` times the noise.
+
+        Returns
+        -------
+        float
+        """
+        return self.bias(h, curvature) + noise
+
     def step_for_bias(self, bias, curvature=1.0):
         """The step size at which `bias` has a given value, for dynamics that are not exact.
 

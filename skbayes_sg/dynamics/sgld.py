@@ -45,3 +45,8 @@ class SGLD(Dynamics):
     """
 
     update = staticmethod(_update)
+
+    def widening(self, h, curvature=1.0, noise=0.0):
+        """Return (1 + noise) / (1 - h a/4) - 1; infinity where steps are not stable."""
+        stable = 1.0 - h * curvature / 4.0
+        return (1.0 + noise) / stable - 1.0 if stable > 0.0 else math.inf

@@ -75,7 +75,7 @@ def run_stochastic(modes, request, rng, watch=None):
         positions = np.stack([chain.state[0] for chain in chains])
     if made.slopes is not None and made.phi.shape[1] > 1 and not tuner.full:
         evidence["noise_share"] = _noise_share(tuner, chains, made)
-    evidence["inflation"] = _added(tuner)
+    evidence["inflation"] = _told(tuner)
     _warn_biased(tuner)
     made = _with_exact_slopes(made, tuner)
     return outcome_of(made, tuner.frame, checks | tuner.biases(), evidence)
@@ -94,6 +94,16 @@ def _added(tuner):
     """Share of a variance that step and noise are predicted to add."""
     found = tuner.biases()
     return found["noise_inflation"] + found["step_inflation"]
+
+
+def _told(tuner):
+    """The share `_added`; beyond its limit that of a Gaussian, of which it is the first order."""
+    added, found = _added(tuner), tuner.biases()
+    if added <= BIASED:
+        return added
+    flat = tuner.frame.curvature_range[1]
+    exact = tuner.dynamics.widening(tuner.h, flat, found["noise_inflation"])
+    return exact if np.isfinite(exact) else added
 
 
 def _produce(tuner, positions, request, watch):
@@ -232,7 +242,7 @@ def _warn_biased(tuner):
         wrong = "too large or too small" if either else "too large"
         warnings.warn(
             f"step_size={tuner.h:.3g} with batch_size={tuner.n} makes standard deviations about "
-            f"{np.sqrt(1.0 + share) - 1.0:.0%} {wrong} (variance: step "
+            f"{np.sqrt(1.0 + _told(tuner)) - 1.0:.0%} {wrong} (variance, to first order: step "
             f"{found['step_inflation']:.2g}, gradient noise {found['noise_inflation']:.2g}). Use "
             "'auto' for both, a smaller step_size, or more rows.",
             StepSizeWarning,

@@ -104,6 +104,17 @@ def test_bias_is_that_of_the_law(sampler):
     assert abs(found - exact) < LAW
 
 
+@pytest.mark.parametrize("curvature", [0.5, 1.0])
+def test_widening_of_sgld_is_exact_for_large_steps(curvature):
+    case, A = cases.LANGEVIN["sgld"], np.array([[curvature]])
+    exact = case.covariance(A, np.eye(1), 3.0)[0, 0] * curvature - 1.0
+    assert abs(case.dynamics.widening(3.0, curvature) - exact) < LAW
+    with_noise = case.dynamics.widening(3.0, curvature, noise=0.2)
+    assert with_noise + 1.0 == pytest.approx(1.2 * (exact + 1.0))
+    assert case.dynamics.widening(4.0 / curvature, curvature) == np.inf
+    assert cases.LANGEVIN["baoab"].dynamics.widening(0.5, 1.0, 0.1) == 0.1
+
+
 @langevin
 def test_step_for_bias_is_the_inverse(sampler):
     dynamics = clone(cases.LANGEVIN[sampler].dynamics)

@@ -141,6 +141,20 @@ def tuner_of(scene, h, n=5, **asked):
     return Tuner(frame, request, np.random.default_rng(0))
 
 
+def test_messages_about_large_steps_do_not_stop_at_first_order():
+    scene = make_scene("logistic", n_rows=1200)
+    tuner = tuner_of(scene, 2.0, 1200, sampler=SGLD())
+    tuner.h = 2.0
+    assert tuner.biases()["step_inflation"] == pytest.approx(0.5)
+    assert stochastic._told(tuner) == pytest.approx(1.0)
+    with pytest.warns(StepSizeWarning, match=r"about 41% too large .*first order: step 0\.5,"):
+        stochastic._warn_biased(tuner)
+    tuner.h = 0.39
+    assert stochastic._told(tuner) == pytest.approx(0.39 / 4.0)  # below the limit, as before
+    tuner.h = 4.1
+    assert stochastic._told(tuner) == pytest.approx(4.1 / 4.0)  # the law does not exist
+
+
 @pytest.mark.parametrize(
     ("asked", "h", "thin", "warmup"),
     [
