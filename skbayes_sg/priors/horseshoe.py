@@ -35,8 +35,10 @@ class Horseshoe(Prior):
     have more mass, and measure :math:`\tau_0` in units of the noise instead of the response. With
     fewer rows than columns, standard deviations of coefficients may differ by a third.
 
-    Fits run Markov chains, in which :math:`\tau` mixes slowly: they make many draws for each one
-    that is kept. There may be up to 500 columns.
+    Fits run Markov chains. In linear, robust and logistic regression the scales move with the
+    coefficients integrated out; elsewhere :math:`\tau` mixes slowly, and chains make many draws for
+    each one that is kept. There may be up to 500 columns, and in linear regression with at most
+    500 rows up to 5000.
 
     Parameters
     ----------

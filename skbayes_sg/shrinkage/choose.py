@@ -57,6 +57,7 @@ FOLLOW = 0.5
 # prior's.
 OF_PRIOR = 0.6
 MANY_LIMIT = 500  # most parameters with several scales, since each draw factors a matrix
+WIDE_LIMIT = 5000  # most parameters of linear regression under a horseshoe with no more rows
 
 
 def sample_with_scales(target, scales, request, watch=None):
@@ -114,12 +115,14 @@ def _sample(target, scales, request, watch):
 def _check_size(target, scales):
     """Raise `ValueError` for more parameters than matrices of all of them may have."""
     D, most = target.n_parameters, DENSE_LIMIT if scales.is_common else MANY_LIMIT
+    if scales.slab is not None and isinstance(target.model, Linear) and target.n_rows <= MANY_LIMIT:
+        most = WIDE_LIMIT
     if D > most:
         several = "a learned scale" if scales.is_common else "several scales"
         raise ValueError(
             f"A fit with {several} needs matrices of all parameters, and is for at most {most} of "
-            f"them (here {D}), or for fewer rows than that with one scale. Use a fixed scale, one "
-            "scale for all columns, or fewer columns."
+            f"them (here {D}), or for fewer rows than that with one scale, or in linear regression "
+            "under a horseshoe. Use a fixed scale, one scale for all columns, or fewer columns."
         )
 
 

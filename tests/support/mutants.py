@@ -1667,15 +1667,51 @@ MUTANTS = [
         "test_quadrature.py::test_draws_have_the_law_of_a_grid[half_cauchy-True]",
     ),
     Mutant(
-        "horseshoe without its slab", "shrinkage/horseshoe.py", " + self.slab**-2", "", SWEEPS
+        "horseshoe without its slab", "shrinkage/local_scales.py", " + self.slab**-2", "", SWEEPS
     ),
     Mutant(
-        "slice of twice the exponent", "shrinkage/horseshoe.py",
+        "slice of twice the exponent", "shrinkage/local_scales.py",
         "m = 0.5 * np.square(beta", "m = np.square(beta", SWEEPS,
     ),
     Mutant(
-        "shift of scales to one side", "shrinkage/horseshoe.py",
+        "shift of scales to one side", "shrinkage/local_scales.py",
         "self.log_lambda - a[:, None]", "self.log_lambda + a[:, None]", SWEEPS,
+    ),
+    Mutant(
+        "the row along the intercept without its spread", "shrinkage/normal_rows.py",
+        "(seen + known - 1.0)", "(seen - 1.0)",
+        "test_normal_rows.py::test_its_slopes_are_those_of_differences[tall-normal-FewColumns]",
+    ),
+    Mutant(
+        "columns of rows that keep the intercept", "shrinkage/normal_rows.py",
+        "return G - np.outer(self.along, self.along), b", "return G, b",
+        "test_normal_rows.py::test_the_marginal_law_is_that_of_a_dense_matrix[tall-flat-FewColumns]",
+    ),
+    Mutant(
+        "draws of many columns without their noise", "shrinkage/normal_rows.py",
+        "np.sqrt(noise) * rng.standard_normal", "0.0 * rng.standard_normal",
+        "test_normal_rows.py::"
+        "test_draws_have_the_mean_and_covariance_of_the_posterior[wide-flat-FewRows]",
+    ),
+    Mutant(
+        "scales that move with the global one for nothing", "shrinkage/collapsed_scales.py",
+        " - g @ self.kappa", "",
+        "test_collapsed_scales.py::test_gradients_are_those_of_differences[known]",
+    ),
+    Mutant(
+        "the slab's part of the prior of scales", "shrinkage/collapsed_scales.py",
+        "own = 2.0 * (1.0 - slab) * of_scales - slab", "own = 2.0 * (1.0 - slab) * of_scales",
+        "test_collapsed_scales.py::test_gradients_are_those_of_differences[known]",
+    ),
+    Mutant(
+        "latent variables with twice the tilt of their tail", "kernels/polya_gamma.py",
+        "rate, beyond = math.pi**2 / 8.0 + 0.5 * z * z", "rate, beyond = math.pi**2 / 8.0 + z * z",
+        "test_augmented.py::test_polya_gamma_draws_have_their_laplace_transform[3.3-1]",
+    ),
+    Mutant(
+        "logistic rows seen at twice their place", "shrinkage/augmented.py",
+        "self.weight * (self.y - 0.5) / omega", "2.0 * self.weight * (self.y - 0.5) / omega",
+        "test_augmented.py::test_a_flat_intercept_and_whole_rows",
     ),
 ]  # fmt: skip
 
