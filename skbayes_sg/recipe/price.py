@@ -42,6 +42,8 @@ BEARABLE_SECONDS = 10.0
 EXACT_WARMUP = 250  # trajectories of warm-up of chains on all rows
 # A row that is drawn at random takes so many times as long as one that is read in order.
 RANDOM_ROWS = 2.0
+# Nanoseconds that a row takes besides if it is drawn with a probability of its own, from a table.
+PREFERRED_ROW = 65.0
 
 
 def _of_columns(target, dense, stored):
@@ -60,19 +62,28 @@ def _of_coordinates(target):
     return D * D if D <= DENSE_LIMIT else D
 
 
+def _of_row(target):
+    """Nanoseconds that a row takes that is read in order."""
+    return target.model.n_predictors * (20 * target.model.cost + _of_columns(target, 0.8, 6.4))
+
+
 def seconds_of_steps(target, n_steps, n_rows):
     """Predicted seconds of `n_steps` steps of one chain, with `n_rows` rows in each."""
-    row = target.model.n_predictors * (20 * target.model.cost + _of_columns(target, 0.8, 6.4))
-    one = n_rows * row + _of_coordinates(target) + target.model.overhead
+    one = n_rows * _of_row(target) + _of_coordinates(target) + target.model.overhead
     return n_steps * one * 1e-9
 
 
-def slowdown_of_batches(target, n_rows):
+def slowdown_of_batches(target, n_rows, scheme=None):
     """How many times as long a step of `n_rows` rows takes if they are drawn at random.
 
-    Only warnings need it: the choices of "auto" rest on rows in order, as they were measured.
+    `scheme` is how they are drawn; None stands for equal probabilities. Only warnings need the
+    result: the choices of "auto" rest on rows in order, as they were measured.
     """
-    return RANDOM_ROWS if n_rows < target.n_rows else 1.0
+    if n_rows >= target.n_rows:
+        return 1.0
+    if scheme is None or not scheme.needs_weights:
+        return RANDOM_ROWS
+    return max(RANDOM_ROWS, 1.0 + PREFERRED_ROW / _of_row(target))
 
 
 def seconds_of_chains(target, request):

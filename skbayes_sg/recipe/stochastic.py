@@ -122,7 +122,7 @@ def _produce(tuner, positions, request, watch):
         _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
         raise_if_diverged(frame, setup, chains, request, tuner.largest_step)
     seconds = seconds_of_steps(tuner.target, request.n_chains, tuner.n)
-    seconds *= slowdown_of_batches(tuner.target, tuner.n)
+    seconds *= slowdown_of_batches(tuner.target, tuner.n, tuner.scheme)
     options = {"largest_step": tuner.largest_step, "seconds": seconds}
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, **options)
     return production.run(chains, watch)
@@ -137,7 +137,8 @@ def _tell_price(tuner, thin, n_warmup):
         raise Refused
     by_noise = isinstance(tuner.gradient, Minibatch) and request.step_size is None
     remedy = LESS_NOISE if by_noise else FEWER_ROWS
-    warn_of_steps(slowdown_of_batches(target, tuner.n) * seconds, steps, tuner.n, remedy)
+    told = slowdown_of_batches(target, tuner.n, tuner.scheme) * seconds
+    warn_of_steps(told, steps, tuner.n, remedy)
 
 
 def _warn_slow(tuner, relaxation):

@@ -355,7 +355,7 @@ class Tuner:
         if self.request.is_open and seconds > PILOT_SECONDS:
             raise Refused
         if first:
-            told = slowdown_of_batches(self.target, self.n) * seconds
+            told = slowdown_of_batches(self.target, self.n, self.scheme) * seconds
             remedy = SHORTER_FITS if self.request.is_open else SHORTER_PILOTS
             warn_of_steps(told, steps, self.n, remedy)
         _, chains = sample(setup, chains, 1, drop, n_jobs=self.request.n_jobs)

@@ -23,6 +23,7 @@ from skbayes_sg.recipe.final_run import Production
 from skbayes_sg.recipe.request import Request
 from skbayes_sg.recipe.tuning import Refused, Tuner
 from skbayes_sg.schedules import Constant
+from skbayes_sg.subsampling import Preferential, Uniform
 
 
 def target(n=2000, d=4):
@@ -42,6 +43,12 @@ def test_prices_are_the_formulas():
     assert np.isclose(price.seconds_of_rows(posterior, 50, 7), of_rows + of_warps)
     assert price.slowdown_of_batches(posterior, 999) == price.RANDOM_ROWS
     assert price.slowdown_of_batches(posterior, 1000) == 1.0
+    assert price.slowdown_of_batches(posterior, 1000, Preferential()) == 1.0
+    assert price.slowdown_of_batches(posterior, 999, Uniform()) == price.RANDOM_ROWS
+    dear = 1.0 + price.PREFERRED_ROW / (20 + 0.8 * 10)
+    assert price.slowdown_of_batches(posterior, 999, Preferential()) == dear > price.RANDOM_ROWS
+    wide = target(200, 90)  # where reading a row takes longer than drawing it
+    assert price.slowdown_of_batches(wide, 100, Preferential()) == price.RANDOM_ROWS
     posterior.model.cost = 2.0  # that of functions of users
     row = 1000 * (40 + 0.8 * 10) + 11**2
     assert np.isclose(price.seconds_of_steps(posterior, 7, 1000), 7 * row * 1e-9)
