@@ -6,7 +6,7 @@ from .._base import streams
 from ..recipe.price import LONG_SECONDS, warn_if_long
 from .chains import N_PROBES, FactorSetup, RatingModel, new_chain
 from .draws import FactorDraws, Moments
-from .step_check import SHARE, STEPS, Continued, places
+from .step_check import STEPS, SWEEPS, Continued, places
 
 __all__ = ["prepare", "tell_price"]
 
@@ -17,13 +17,20 @@ LEAST_SECONDS, PASS_SECONDS, RANK_SECONDS = 1e-3, 2.5e-8, 1e-10
 
 def tell_price(request, problem):
     """Warn with `LongRunWarning` if all requested passes are predicted to take long."""
-    passes = request.n_chains * (request.n_warmup + request.thin * request.n_draws)
-    seconds = problem.n_ratings * (PASS_SECONDS + RANK_SECONDS * request.rank**2)
-    with_steps = np.isfinite(request.sampler.time_of_a_pass())
-    seconds *= STEPS * (1.0 + SHARE) if with_steps else 1.0
-    seconds = passes * (LEAST_SECONDS + seconds)
+    passes, examined = _passes(request)
+    exact = problem.n_ratings * (PASS_SECONDS + RANK_SECONDS * request.rank**2)
+    of_a_pass = exact * (STEPS if np.isfinite(request.sampler.time_of_a_pass()) else 1.0)
+    seconds = passes * (LEAST_SECONDS + of_a_pass)
+    seconds += SWEEPS * len(examined) * (LEAST_SECONDS + exact)
+    seconds, passes = request.n_chains * seconds, request.n_chains * passes
     what = f"A run of {passes} passes over {problem.n_ratings} ratings"
     warn_if_long(seconds, what, "Use n_jobs=-1, fewer draws, or a lower rank.", LONG_SECONDS)
+
+
+def _passes(request):
+    """The number of passes of a chain, and the numbers of its draws that are examined."""
+    passes = request.n_warmup + request.thin * request.n_draws
+    return passes, places(request.sampler, request.n_chains, request.n_draws, passes)
 
 
 def prepare(request, problem, scale, known=None):
@@ -49,8 +56,7 @@ def prepare(request, problem, scale, known=None):
     rng = streams.of_recipe(request.seed)
     probes = problem.codes[rng.integers(0, problem.n_ratings, N_SAMPLED)]
     schedule = request.n_draws, request.thin, request.n_warmup
-    passes = request.n_warmup + request.thin * request.n_draws
-    examined = places(sampler, request.n_chains, request.n_draws, passes)
+    _, examined = _passes(request)
     setup = FactorSetup(model, sampler, *schedule, probes, request.n_jobs, examined)
     store = None
     if known is None:

@@ -13,12 +13,12 @@ import numpy as np
 
 from ..diagnostics.step_bias import batch_error
 
-__all__ = ["SHARE", "STEPS", "SWEEPS", "Continued", "biases", "places"]
+__all__ = ["STEPS", "SWEEPS", "Continued", "biases", "places"]
 
 SWEEPS = 4  # Gibbs sweeps from each of the draws that are examined
 SHARE = 0.1  # share of the time of a run that they may take
 STEPS = 3.0  # a pass with stochastic gradients takes as long as this many Gibbs sweeps
-FEWEST, MOST = 12, 100  # draws of all chains together that are examined
+FEWEST, MOST = 8, 100  # draws of all chains together that are examined
 
 
 class Continued(NamedTuple):

@@ -833,6 +833,11 @@ MUTANTS = [
         "test_predictions_of_new_categories_are_integrals_over_their_prior[sizes3-new3]",
     ),
     Mutant(
+        "steps that are judged without any sweep", "factorisation/chains.py",
+        "for _ in range(SWEEPS):", "for _ in range(0):",
+        "test_step_check.py::test_biases_are_those_against_exact_draws[sgld-3.5]",
+    ),
+    Mutant(
         "batches of ratings that are not scaled up", "factorisation/sparse.py",
         "* step * N / B", "* step",
         "test_sparse.py::test_steps_are_unbiased_and_touch_no_other_rows[1-sizes1]",
