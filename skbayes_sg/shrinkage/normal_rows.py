@@ -29,6 +29,7 @@ from ..priors.families import of_family
 __all__ = ["FewColumns", "FewRows", "NormalRows", "intercept_prior", "lower_root"]
 __all__ += ["marginal_of", "solved"]
 
+ROUNDING = 4.0 * np.finfo(float).eps
 SMALL = 60  # columns up to which calls take longer than the numbers
 
 # With few parameters scipy.linalg would spend ten times as long on its checks as on the numbers.
@@ -36,15 +37,22 @@ SMALL = 60  # columns up to which calls take longer than the numbers
 
 def lower_root(Q):
     """The lower triangular L with L Lᵀ = Q."""
-    L, failed_at = linalg.lapack.dpotrf(Q, lower=True)
-    if failed_at:
+    L = _root_or_nan(Q)
+    if np.isnan(L[-1, -1]):
         raise linalg.LinAlgError("A matrix of the horseshoe prior is not positive definite.")
     return L
 
 
 def _root_or_nan(Q):
-    """As `lower_root`, for laws: not a number where Q is not positive definite."""
+    """As `lower_root`, for laws: not a number where Q is not positive definite.
+
+    Where it is not because of rounding, as with equal columns that fit the rows exactly, a little
+    more than that is added to its diagonal.
+    """
     L, failed_at = linalg.lapack.dpotrf(Q, lower=True)
+    if failed_at:
+        more = ROUNDING * len(Q) * np.abs(np.diag(Q)).max()
+        L, failed_at = linalg.lapack.dpotrf(Q + more * np.eye(len(Q)), lower=True)
     return np.full(Q.shape, np.nan) if failed_at else L
 
 

@@ -18,7 +18,11 @@ from skbayes_sg import (
 from skbayes_sg._base import streams
 from skbayes_sg.diagnostics import convergence
 from skbayes_sg.engine.target import Target
-from skbayes_sg.exceptions import InvalidParameterError, LongRunWarning
+from skbayes_sg.exceptions import (
+    InvalidParameterError,
+    LongRunWarning,
+    SamplerConvergenceWarning,
+)
 from skbayes_sg.models import Linear, Logistic
 from skbayes_sg.priors import HalfCauchy, HalfNormal, Horseshoe, Normal, Units
 from skbayes_sg.shrinkage import augmented, horseshoe
@@ -305,3 +309,12 @@ def test_noise_keeps_its_digits(away, noise):
     y = X[:, 0] + noise * e + away
     model = BayesianLinearRegression(n_draws=50, n_warmup=150, **options).fit(X, y)
     assert 0.8 < model.noise_std_ / noise < 1.2
+
+
+def test_equal_columns_may_fit_the_rows_exactly():
+    """Matrices are singular to rounding there; the posterior has a named warning."""
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    model = BayesianLinearRegression(prior="horseshoe", n_draws=30, n_warmup=50, random_state=0)
+    with pytest.warns(SamplerConvergenceWarning, match="no noise"):
+        model.fit(np.column_stack([X, X]), X[:, 0])
+    assert abs(model.coef_[[0, 2]].sum() - 1.0) < 1e-6
