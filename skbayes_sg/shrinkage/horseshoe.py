@@ -37,6 +37,7 @@ from .reference import frame_and_collapse, reference_of
 __all__ = ["run_horseshoe", "tau_zero"]
 
 MOST_THIN = 40  # most sweeps from one draw to the next
+MOST_SECONDS = 180.0  # predicted seconds from which there are not twice as many sweeps
 AIM = 0.15  # share of effective draws, of every parameter, up to which draws are thinned
 
 
@@ -103,7 +104,8 @@ def run_horseshoe(target, scales, request, watch=None):
     for _ in range(n_warmup):
         _sweep(local, own, True)
     sweep, current = partial(_sweep, local, own), partial(_current, local, own)
-    draws, thin = gibbs.thinned(sweep, current, request, (own.thin, MOST_THIN, AIM), tell, watch)
+    thinning = own.thin, _most_thin(own, request), AIM
+    draws, thin = gibbs.thinned(sweep, current, request, thinning, tell, watch)
     names = [*request.names, "prior_scale", "m_eff"]
     report = "under the horseshoe prior", names, thin, n_warmup, target, request
     return gibbs.outcome(draws, "horseshoe_gibbs", *report, own.told)
@@ -121,6 +123,12 @@ def _coefficients_of(target, scales, request, rng):
         source, _ = frame_and_collapse(target, ridge, s, search, theta)
     n_warmup = kind.warmup if request.n_warmup is None else request.n_warmup
     return kind(source, scales, request.n_chains, n_warmup, rng), n_warmup
+
+
+def _most_thin(own, request):
+    """Sweeps from one draw to the next from which they are not doubled."""
+    affordable = int(MOST_SECONDS / (own.seconds * request.n_draws))
+    return max(own.thin, min(MOST_THIN, affordable) // 2 + 1)
 
 
 def _price(own, n_warmup, target, request):

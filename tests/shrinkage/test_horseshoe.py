@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -318,3 +319,12 @@ def test_equal_columns_may_fit_the_rows_exactly():
     with pytest.warns(SamplerConvergenceWarning, match="no noise"):
         model.fit(np.column_stack([X, X]), X[:, 0])
     assert abs(model.coef_[[0, 2]].sum() - 1.0) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("seconds", "most"), [(1e-4, 21), (0.01, 10), (0.1, 1)], ids=["cheap", "dear", "once"]
+)
+def test_sweeps_are_doubled_while_they_are_cheap(seconds, most):
+    """180 seconds are 18 sweeps of 0.01 s for each of 1000 draws: they are doubled up to 16."""
+    own, request = SimpleNamespace(thin=1, seconds=seconds), SimpleNamespace(n_draws=1000)
+    assert horseshoe._most_thin(own, request) == most
