@@ -22,6 +22,9 @@ __all__ = ["CollapsedScales", "seconds_of_update"]
 
 LENGTH, MOST_STEPS = 1.6, 25  # length of a trajectory in standard deviations; most steps of it
 FIRST_STEP = 0.3  # leapfrog step at first, in standard deviations
+# Share of trajectories with shorter steps, and how much shorter they are: where rows are nearly
+# fitted exactly, other trajectories are rejected.
+SHORT = 0.2, 0.2
 ACCEPTANCE, GAIN = 0.8, 0.1  # acceptance rate aimed at, and gain of the adaptation of the log step
 LOOKS = 0.125, 0.25, 0.5  # shares of the warm-up after which the coordinates are chosen anew
 SDS = 1.5, 0.3  # standard deviations at first, of x and t
@@ -72,7 +75,9 @@ class CollapsedScales:
         """
         q = np.column_stack([local.log_lambda, local.log_tau, log_sigma])[:, : len(self.sd)]
         q[:, : self.p] += self.kappa * q[:, self.p, None]
-        h = np.exp(self.log_step) * (1.0 + 0.2 * (2.0 * self.rng.random() - 1.0)) * self.sd
+        jitter = 1.0 + 0.2 * (2.0 * self.rng.random() - 1.0)
+        is_short = self.rng.random() < SHORT[0]
+        h = np.exp(self.log_step) * jitter * (SHORT[1] if is_short else 1.0) * self.sd
         n_steps = int(np.clip(np.ceil(LENGTH / np.exp(self.log_step)), 1, MOST_STEPS))
         momentum = self.rng.standard_normal(q.shape)
         new, (value, gradient) = q, self._law(q, rows, local, log_sigma)
@@ -87,7 +92,7 @@ class CollapsedScales:
         chance = np.exp(np.minimum(np.where(np.isnan(change), -np.inf, change), 0.0))
         moved = self.rng.random(len(q)) < chance
         self._place(np.where(moved[:, None], new, q), local, log_sigma)
-        self._adapt(chance.mean(), curvature, local, log_sigma, warming_up)
+        self._adapt(None if is_short else chance.mean(), curvature, local, log_sigma, warming_up)
 
     def _place(self, q, local, log_sigma):
         """Write the scales at the positions q."""
@@ -123,9 +128,9 @@ class CollapsedScales:
     def _adapt(self, chance, curvature, local, log_sigma, warming_up):
         """Adapt the step; after some shares of the warm-up also κ and the standard deviations."""
         if not warming_up:
-            self.accepted.append(chance)
+            self.accepted += [] if chance is None else [chance]
             return
-        self.log_step += GAIN * (chance - ACCEPTANCE)
+        self.log_step += 0.0 if chance is None else GAIN * (chance - ACCEPTANCE)
         self.done += 1
         scales = [local.log_lambda, local.log_tau, log_sigma]
         self.seen.append(np.column_stack(scales)[:, : len(self.sd)])

@@ -51,7 +51,7 @@ def test_trajectories_have_the_law_of_a_grid():
         return abs(mean), abs(values.var() / sd**2 - 1.0) / np.sqrt((fourth - 1.0) / n)
 
     assert max(off(log_tau)) < Z
-    planted = moments_of_log_tau(2.5 * zero, slab, n, 40)
+    planted = moments_of_log_tau(4.0 * zero, slab, n, 40)
     assert max(off(planted)) > Z
 
 
@@ -67,9 +67,9 @@ def test_the_step_and_the_coordinates_are_chosen_in_the_warm_up():
     assert own.kappa[0] > 0.8
     assert own.kappa[1] < 0.1
     step, kappa, sd = own.log_step, own.kappa.copy(), own.sd.copy()
-    for _ in range(5):
+    for _ in range(20):
         own.update(rows, curvature, local, log_sigma, False)
     assert own.log_step == step
     np.testing.assert_array_equal(own.kappa, kappa)
     np.testing.assert_array_equal(own.sd, sd)
-    assert len(own.accepted) == 5
+    assert 10 < len(own.accepted) < 20  # short trajectories do not count
