@@ -18,7 +18,7 @@ import numpy as np
 from ..kernels.layout import FACT_Y
 from ..models import Robust
 from ..priors.columns import LOC, SCALE
-from ..priors.scale_mixtures import ScaleMixtures, are_mixtures
+from ..priors.scale_mixtures import ScaleMixtures, are_mixtures, t_precisions
 from ..priors.table import prior_value
 from .covariance import Covariance
 
@@ -56,8 +56,7 @@ class RobustMoves:
         precision, nu = np.exp(-2.0 * theta[n]), np.exp(theta[n + 1])
         y = rows.target.data.facts[:, FACT_Y]
         misfit = y - eta[:, 0]
-        shape = 0.5 * (nu + 1.0) * rows.target.weight
-        omega = rng.gamma(shape, 2.0 / (nu + precision * misfit**2))
+        omega = t_precisions(precision * misfit**2, nu, rng, rows.target.weight)
         w = precision * np.maximum(omega, LEAST)
         try:
             misfit -= self._moved_coefficients(theta[:n], w, misfit, rng)

@@ -18,7 +18,7 @@ from .laplace import Laplace
 from .normal import Normal
 from .student_t import StudentT
 
-__all__ = ["ScaleMixtures", "are_mixtures"]
+__all__ = ["ScaleMixtures", "are_mixtures", "t_precisions"]
 
 LEAST = 1e-8  # where |z| is smaller, 1/v is drawn as for this value
 
@@ -27,6 +27,11 @@ def are_mixtures(prior):
     """Whether each row of a prior table is one of these laws."""
     whole = of_family(prior, Normal, Flat) | (prior[:, POWER] == 1.0)
     return whole & of_family(prior, Normal, Flat, Laplace, StudentT)
+
+
+def t_precisions(squares, nu, rng, weight=1.0):
+    """Draw 1/v for Student's t variables with squares z²; `weight` is the power of their law."""
+    return rng.gamma(0.5 * (nu + 1.0) * weight, 2.0 / (nu + squares))
 
 
 class ScaleMixtures:
@@ -51,6 +56,5 @@ class ScaleMixtures:
             size = np.maximum(np.abs(z[..., self.laplace]), LEAST)
             precision[..., self.laplace] = rng.wald(1.0 / size, 1.0)
         if self.t.size:
-            square = np.square(z[..., self.t])
-            precision[..., self.t] = rng.gamma(0.5 * (self.nu + 1.0), 2.0 / (self.nu + square))
+            precision[..., self.t] = t_precisions(np.square(z[..., self.t]), self.nu, rng)
         return precision

@@ -44,7 +44,7 @@ from ..models import Linear, Robust
 from ..priors import Flat, Laplace, Normal, StudentT
 from ..priors.columns import LOC, POWER, SCALE
 from ..priors.families import of_family
-from ..priors.scale_mixtures import ScaleMixtures
+from ..priors.scale_mixtures import ScaleMixtures, t_precisions
 from ..priors.table import prior_value
 from . import gibbs
 from .closed_form import triangle
@@ -287,11 +287,7 @@ class ScaleMixtureGibbs:
         misfit = self.rows.y - self.b @ self.rows.X.T - self.flat @ self.rows.F.T
         z = misfit / self._sigma()
         self._walk_nu(z)
-        self.omega = np.maximum(self._gamma(np.exp(self.log_nu), z), LEAST_OF_ROWS)
-
-    def _gamma(self, nu, z):
-        """Draw precisions given values z of Student's t with ν degrees of freedom."""
-        return self.rng.gamma(0.5 * (nu + 1.0), 2.0 / (nu + z**2))
+        self.omega = np.maximum(t_precisions(z**2, np.exp(self.log_nu), self.rng), LEAST_OF_ROWS)
 
     def _walk_nu(self, z, n_walks=WALKS):
         """Move log ν by random walks; return log p(log ν | z) where these end."""

@@ -11,10 +11,12 @@ coefficients integrated out, and the coefficients are drawn given both.
 """
 
 import numpy as np
+from scipy import sparse
 
 from ..kernels.layout import FACT_Y
 from ..kernels.polya_gamma import polya_gamma
 from ..models import Logistic, Robust
+from ..priors.scale_mixtures import t_precisions
 from .collapsed_scales import CollapsedScales, seconds_of_update
 from .horseshoe_hmc import OtherCoefficients
 from .normal_rows import NormalRows, intercept_prior, marginal_of
@@ -47,7 +49,7 @@ class AugmentedCoefficients(OtherCoefficients):
         super().__init__(frame, scales, n_chains, n_warmup, rng)
         target = self.target = frame.target
         A = target.design(slice(None))
-        A = (A.toarray() if hasattr(A, "toarray") else A)[:, : self.n] * self.unit
+        A = (A.toarray() if sparse.issparse(A) else A)[:, : self.n] * self.unit
         self.means = A.mean(axis=0) if target.intercept else np.zeros(self.n)
         self.A = A - self.means
         self.is_robust = isinstance(target.model, Robust)
@@ -104,5 +106,5 @@ class AugmentedCoefficients(OtherCoefficients):
     def _precisions(self, theta, eta):
         """ω of the rows of robust regression, and what they say of η."""
         sigma, nu = np.exp(theta[-2:])
-        rate = 0.5 * (nu + np.square((self.y - eta) / sigma))
-        return self.rng.gamma(0.5 * (nu + 1.0) * self.weight, 1.0 / rate), self.y
+        squares = np.square((self.y - eta) / sigma)
+        return t_precisions(squares, nu, self.rng, self.weight), self.y

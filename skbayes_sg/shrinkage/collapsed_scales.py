@@ -109,8 +109,7 @@ class CollapsedScales:
         outside = (np.abs(x) > BOUND).any(axis=1) | (np.abs(t) > FARTHEST) | (np.abs(s) > FARTHEST)
         x, t = np.clip(x, -BOUND, BOUND), np.clip(t, -FARTHEST, FARTHEST)
         s = np.clip(s, -FARTHEST, FARTHEST)
-        log_scale = x + t[:, None]
-        precision = np.exp(-2.0 * log_scale) + local.slab**-2
+        log_scale, precision = x + t[:, None], local.precision_at(x, t)
         slab = local.slab**-2 / precision  # v/c²
         value, of_scales, of_noise = rows.marginal(precision, np.exp(2.0 * s))
         z = t - np.log(local.tau_zero)

@@ -29,7 +29,7 @@ from ..recipe.closed_form import triangle
 from .augmented import AugmentedCoefficients, can_augment
 from .collapsed_scales import CollapsedScales, seconds_of_update
 from .effective import log_effective_number
-from .horseshoe_hmc import OtherCoefficients
+from .horseshoe_hmc import OtherCoefficients, acceptance_of
 from .local_scales import LocalScales
 from .normal_rows import NormalRows, intercept_prior, marginal_of
 from .reference import frame_and_collapse, reference_of
@@ -76,22 +76,26 @@ class LinearCoefficients:
     def update(self, local, warming_up):
         """Move the scales and σ, and then draw the coefficients given them."""
         self.scales.update(self.rows, self.curvature(), local, self.log_sigma, warming_up)
-        precision, sigma = local.precision, np.exp(self.log_sigma)
-        self.beta = self.rows.draws(precision, sigma**2, self.rng)
+        self.beta = self.rows.draws(local.precision, self.variance, self.rng)
+
+    @property
+    def variance(self):
+        """σ² of all chains, (n_chains,)."""
+        return np.exp(2.0 * self.log_sigma)
 
     def draws(self):
         """The parameters of the target in all chains, (n_chains, n_parameters)."""
-        intercepts = self.rows.intercepts(self.beta, np.exp(2.0 * self.log_sigma), self.rng)
+        intercepts = self.rows.intercepts(self.beta, self.variance, self.rng)
         return np.column_stack([self.beta * self.unit, intercepts, self.log_sigma])
 
     def curvature(self):
         """Curvature of the likelihood along each β_j, the intercept integrated out."""
-        return self.rows.curvature(np.exp(2.0 * self.log_sigma))
+        return self.rows.curvature(self.variance)
 
     @property
     def told(self):
-        """Diagnostics: the mean acceptance rate after the warm-up."""
-        return {"acceptance": float(np.mean(self.scales.accepted))}
+        """Diagnostics: see `acceptance_of`."""
+        return acceptance_of(self.scales.accepted)
 
 
 def run_horseshoe(target, scales, request, watch=None):

@@ -17,7 +17,7 @@ from ..recipe.price import seconds_of_steps
 from .effective import curvature_along
 from .normal_rows import lower_root, solved
 
-__all__ = ["OtherCoefficients"]
+__all__ = ["OtherCoefficients", "acceptance_of"]
 
 LEAPFROGS = 3  # leapfrog steps of a trajectory
 # Seconds of a trajectory of a chain beside its gradients: in any case, and times columns².
@@ -153,5 +153,10 @@ class OtherCoefficients:
 
     @property
     def told(self):
-        """Diagnostics: the mean acceptance rate after the warm-up."""
-        return {"acceptance": float(np.mean(self.accepted))}
+        """Diagnostics: see `acceptance_of`."""
+        return acceptance_of(self.accepted)
+
+
+def acceptance_of(accepted):
+    """Diagnostics: the mean acceptance rate after the warm-up, if there were trajectories."""
+    return {"acceptance": float(np.mean(accepted))} if accepted else {}

@@ -30,7 +30,11 @@ class LocalScales:
     @property
     def precision(self):
         """1/v_j of all chains, (n_chains, p)."""
-        return np.exp(-2.0 * (self.log_lambda + self.log_tau[:, None])) + self.slab**-2
+        return self.precision_at(self.log_lambda, self.log_tau)
+
+    def precision_at(self, log_lambda, log_tau):
+        """1/v_j for other scales of all chains."""
+        return np.exp(-2.0 * (log_lambda + log_tau[:, None])) + self.slab**-2
 
     def update(self, beta):
         """Make steps 1 to 3 of the module, given β of all chains, (n_chains, p)."""

@@ -29,7 +29,7 @@ from skbayes_sg.priors import HalfCauchy, HalfNormal, Horseshoe, Normal, Units
 from skbayes_sg.shrinkage import augmented, horseshoe
 from skbayes_sg.shrinkage.effective import curvature_along, log_effective_number
 from skbayes_sg.shrinkage.horseshoe import tau_zero
-from skbayes_sg.shrinkage.horseshoe_hmc import OtherCoefficients
+from skbayes_sg.shrinkage.horseshoe_hmc import OtherCoefficients, acceptance_of
 from skbayes_sg.shrinkage.local_scales import LocalScales
 from skbayes_sg.shrinkage.reference import frame_and_collapse, reference_of
 
@@ -328,3 +328,9 @@ def test_sweeps_are_doubled_while_they_are_cheap(seconds, most):
     """180 seconds are 18 sweeps of 0.01 s for each of 1000 draws: they are doubled up to 16."""
     own, request = SimpleNamespace(thin=1, seconds=seconds), SimpleNamespace(n_draws=1000)
     assert horseshoe._most_thin(own, request) == most
+
+
+@pytest.mark.parametrize("accepted", [[], [0.5, 1.0]])
+def test_acceptance_rates_are_told_if_there_are_any(accepted):
+    """With a draw or two, all trajectories after the warm-up may be short ones, or none."""
+    assert acceptance_of(accepted) == ({"acceptance": 0.75} if accepted else {})

@@ -446,13 +446,13 @@ MUTANTS = [
         "test_scale_mixture.py::test_coefficients_given_variances_and_noise",
     ),
     Mutant(
-        "variances of half a degree of freedom less", "recipe/scale_mixture.py",
-        "0.5 * (nu + 1.0), 2.0 / (nu + z**2)", "0.5 * nu, 2.0 / (nu + z**2)",
+        "variances of half a degree of freedom less", "priors/scale_mixtures.py",
+        "0.5 * (nu + 1.0) * weight", "0.5 * nu * weight",
         "test_scale_mixture.py::test_variances_given_coefficients[0.05-student_t]",
     ),
     Mutant(
-        "rows of half their precision", "recipe/scale_mixture.py",
-        "2.0 / (nu + z**2)", "1.0 / (nu + z**2)",
+        "rows of half their precision", "priors/scale_mixtures.py",
+        "2.0 / (nu + squares)", "1.0 / (nu + squares)",
         "test_scale_mixture.py::test_precisions_given_residuals",
     ),
     Mutant(
