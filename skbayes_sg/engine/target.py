@@ -7,7 +7,7 @@ thread each. So the result depends neither on `n_jobs` nor on the number of BLAS
 import numpy as np
 from scipy import sparse
 
-from .._base import memmap, streams
+from .._base import memmap
 from .._base.columns import block_moments, merged
 from .._base.threads import in_threads
 from ..kernels.layout import FACT_PREDICTOR, FACT_WEIGHT, FACT_Y, Data, Sparse, frozen
@@ -25,7 +25,6 @@ CHUNK_BYTES = 1 << 21
 # levels: chains on all rows are then four times as fast. With more, products by BLAS are faster.
 COMPACT_SHARE = 0.01
 SEEN_ROWS = 1000  # first rows, which tell whether all need be looked at for that
-FEWEST_SEEN = 4  # rows that tell whether few are different, as a multiple of the most of these
 SPARSE_SHARE = 0.1  # share of stored entries below which sparse products are faster
 
 # Smallest size of the values of a column: a standard deviation divided by it still has a square
@@ -84,9 +83,12 @@ class Target:
     ----------
     memory : skbayes_sg.engine.memory.Quadratic or Triangle, or None
         What rows that are no longer kept add to the likelihood; see `with_memory`.
+    are_different : bool
+        Whether equal rows have been merged.
     """
 
     memory = None
+    are_different = False
 
     def __init__(self, X, y, weight, model, prior, *, intercept=True, n_jobs=None):
         self.X, self.model = memmap.aligned(X), model
@@ -135,7 +137,21 @@ class Target:
     def take(self, rows, weight, n_jobs=None):
         """Return the `Target` of some of the rows, with the given weights and the same prior."""
         X, y = memmap.gather(self.X, rows), self.labels(rows)
-        return Target(X, y, weight, self.model, self.prior, intercept=self.intercept, n_jobs=n_jobs)
+        options = {"intercept": self.intercept, "n_jobs": n_jobs}
+        found = Target(X, y, weight, self.model, self.prior, **options)
+        found.are_different = self.are_different
+        return found
+
+    def merged(self, rows, weight):
+        """Return the `Target` of one of each class of equal rows, with their summed weights."""
+        found = self.take(rows, weight, self.n_jobs)
+        found.are_different = True
+        return found
+
+    @property
+    def counted(self):
+        """How many rows there are, in words."""
+        return f"{self.n_rows} different rows" if self.are_different else f"{self.n_rows} rows"
 
     def column_moments(self):
         """Return (Σ w, mean, variance) of the columns of X."""
@@ -162,45 +178,6 @@ class Target:
                 "its inverse. Use other units."
             )
         return spread
-
-    def merged(self):
-        """Merge equal rows into one with the sum of their weights, and sort the rows.
-
-        Applied to few rows, this makes draws that depend, to the last bit, neither on the order of
-        the rows nor on whether a row has weight 2 or occurs twice. Sparse rows are not merged.
-        """
-        if sparse.issparse(self.X):
-            return self
-        table = np.column_stack([self.X, self.labels()])
-        rows, of_row = np.unique(table, axis=0, return_inverse=True)
-        weight = np.bincount(of_row.ravel(), self.weight)
-        X, y = np.ascontiguousarray(rows[:, : self.n_features]), rows[:, self.n_features :]
-        options = {"intercept": self.intercept, "n_jobs": self.n_jobs}
-        return Target(X, y, weight, self.model, self.prior, **options)
-
-    def with_few_rows(self, most):
-        """Merge equal rows, as `merged` does, if at most `most` rows are different.
-
-        Rows of tests of several variants, or of a few categories, are, and the draws are then exact
-        however many rows there are. Rows are told apart by a combination of their numbers, and
-        those that it does not tell apart are compared in full. Sparse and memory-mapped rows are
-        not merged.
-        """
-        if sparse.issparse(self.X) or memmap.mapped(self.X) is not None:
-            return self
-        step = max(1, self.n_rows // (FEWEST_SEEN * most))
-        if len(np.unique(_combined(self.X[::step], self.labels(slice(None, None, step))))) > most:
-            return self
-        labels = self.labels()
-        keys, first, of_row = np.unique(
-            _combined(self.X, labels), return_index=True, return_inverse=True
-        )
-        if len(keys) > most:
-            return self
-        twin = first[of_row]
-        if not ((self.X[twin] == self.X).all() and (labels[twin] == labels).all()):
-            return self
-        return self.take(first, np.bincount(of_row, self.weight), self.n_jobs).merged()
 
     def compacted(self):
         """Return a `Target` with sparse rows if hardly any entry of dense rows is not zero."""
@@ -510,10 +487,3 @@ class Target:
             if c >= self.model.n_linear or self.intercept:
                 diagonal[where[-1]] = w.sum()
         return diagonal
-
-
-def _combined(X, labels):
-    """A combination of the numbers of each row, the same for equal rows, (n_rows,)."""
-    columns = [*X.T, *labels.T]
-    weights = streams.fixed().standard_normal(len(columns))
-    return sum(own * column for own, column in zip(weights, columns, strict=True))

@@ -18,6 +18,7 @@ from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_data
 from ..diagnostics.verdict import OF_THE_POSTERIOR, quick_findings, said_of
 from ..dynamics import Exact, Importance
+from ..engine import equal_rows
 from ..engine.scores import scores_of_all_rows
 from ..engine.target import Target
 from ..exceptions import (
@@ -240,9 +241,9 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             if request.batch_size is not None:
                 return target
             if target.n_rows <= FEW_ROWS:
-                return target.merged()
+                return equal_rows.merged(target)
             is_whole = S == 1 and request.leaves_rows_to_auto
-            return target.with_few_rows(FEW_ROWS) if is_whole else target
+            return equal_rows.merged_if_it_pays(target) if is_whole else target
 
         target = self._target(rows, y, weight, plan, request.n_jobs, merged).compacted()
         scales = self._learned_scales(self._units(target), plan.coef_shape)

@@ -127,7 +127,7 @@ def group_problem(estimator, table):
     centres = _centres(target, columns, means, spreads)
     scales = _scales(estimator, table.reader._units(target).response, sizes, spreads)
     problem = GroupProblem(target, table.codes, sizes, scales, columns.slopes, centres)
-    return problem, GroupPlan(centre=centre, **parts, **_scale_names(columns))
+    return problem.merged(), GroupPlan(centre=centre, **parts, **_scale_names(columns))
 
 
 def _without_columns(target, plan):

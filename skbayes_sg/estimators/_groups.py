@@ -76,7 +76,7 @@ def fit_groups(estimator, X, rows):
     def draw(progress):
         with request.timed("group effects"):
             found.append(sample_groups(problem, request, progress))
-        return _outcome(problem, request, found[0]), [], {}
+        return _outcome(len(table.X), request, found[0]), [], {}
 
     _begin(estimator, table, problem, plan)
     prior = prior_of_all(problem, plan)
@@ -147,18 +147,17 @@ def _weights(problem):
     ]
 
 
-def _outcome(problem, request, found):
-    """The `Outcome` of what the samplers of group effects have found."""
+def _outcome(n_rows, request, found):
+    """The `Outcome` of what the samplers of group effects have found, for a table of `n_rows`."""
     draws, moments = found.draws, None
     if request.keep is not None:
         moments = RunningMoments(*draws.shape)
         moments.add(request.parameters(draws))
         draws = draws[:, found.kept]
-    N = problem.target.n_rows
-    chosen = chosen_without_steps(found.sampler, "none", N)
+    chosen = chosen_without_steps(found.sampler, "none", n_rows)
     chosen |= {"n_warmup": found.n_warmup, "step_size": found.step_size}
     chosen["thin"] = found.thin
-    sizes = np.full(draws.shape[:2], float(N))
+    sizes = np.full(draws.shape[:2], float(n_rows))
     return Outcome(
         draws, chosen, found.diagnostics, sizes, moments=moments, seconds=request.seconds,
         evidence=found.evidence,

@@ -22,6 +22,7 @@ from scipy import linalg, sparse
 
 from ..diagnostics.verdict import UPDATE
 from ..dynamics import Importance
+from ..engine import equal_rows
 from ..engine.memory import Quadratic, left_out, not_negative, summarised
 from ..exceptions import UpdateWarning
 from ..geometry.preconditioning import DENSE_LIMIT
@@ -385,7 +386,7 @@ def _target(estimator, rows, y, weight, plan, past, n_jobs):
 
     def merged(target):
         few = past.memory is None and target.n_rows <= FEW_ROWS
-        return target.merged() if few else target
+        return equal_rows.merged(target) if few else target
 
     target = estimator._target(rows, y, weight, plan, n_jobs, merged)
     if target.n_parameters > DENSE_LIMIT:

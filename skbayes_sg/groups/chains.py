@@ -178,7 +178,7 @@ def run_chains(problem, request, sampler, watch=None):
 
 def tell_price(seconds, problem):
     """Issue a `LongRunWarning` if sampling will take long; return the seconds told, or zero."""
-    what = f"Sampling {sum(problem.sizes)} group effects from {problem.target.n_rows} rows"
+    what = f"Sampling {sum(problem.sizes)} group effects from {problem.target.counted}"
     return warn_if_long(seconds, what, "Use n_jobs=-1, fewer chains, or fewer draws.", TOLD_SECONDS)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.equal_rows import few_different
 from ..models import Linear, LinearKnownNoise
 
 __all__ = ["GroupOutcome", "GroupProblem"]
@@ -62,6 +63,13 @@ class GroupProblem:
     def widths(self):
         """Number of effects of a level of each factor: the intercept, and one for each slope."""
         return [1 + len(own) for own in self.slopes]
+
+    def merged(self):
+        """The same problem with equal rows of the same levels merged, if few are different."""
+        found = few_different(self.target, self.codes)
+        if found is None:
+            return self
+        return replace(self, target=self.target.merged(*found), codes=self.codes[found[0]])
 
     def sorted_by(self, k):
         """The same problem with its rows in the order of the levels of factor k."""

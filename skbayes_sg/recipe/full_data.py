@@ -150,7 +150,7 @@ def _within_reach(modes, away):
 
 def _tell_price(seconds, target, dynamics):
     """Warn of a run that is predicted to take long; return the seconds that were told, or 0."""
-    what = f"{type(dynamics).__name__} on all {target.n_rows} rows"
+    what = f"{type(dynamics).__name__} on all {target.counted}"
     return warn_if_long(seconds, what, _remedy(target), TOLD_SECONDS)
 
 

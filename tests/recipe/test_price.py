@@ -191,8 +191,8 @@ def test_the_price_follows_the_step_that_the_warm_up_has_found():
 
 
 def test_a_price_is_told_again_where_it_is_much_more(recwarn):
-    known = {"n_rows": 300, "n_features": 200, "n_parameters": 201, "X": np.zeros((300, 200))}
-    target = SimpleNamespace(model=Poisson(), **known)
+    known = {"n_rows": 300, "n_features": 200, "n_parameters": 201, "counted": "300 rows"}
+    target = SimpleNamespace(model=Poisson(), X=np.zeros((300, 200)), **known)
     assert full_data._tell_again(9.0, 0.0, target, HMC()) == 0.0
     assert full_data._tell_again(250.0, 100.0, target, HMC()) == 100.0
     assert full_data._tell_again(500.0, 0.0, target, HMC(), least=200.0) == 0.0

@@ -1509,6 +1509,17 @@ MUTANTS = [
         "[standard_error(d, weight) for d in off]", "[one.se for one in loos]",
         f"{LOO}::test_differences_by_hand",
     ),
+    # -- equal rows
+    Mutant(
+        "rows of the same key are merged unseen", "engine/equal_rows.py",
+        "if not _are_equal(X, labels, first[of_row]):", "if False:",
+        "test_equal_rows.py::test_rows_that_a_key_does_not_tell_apart",
+    ),
+    Mutant(
+        "the label is no part of the key", "engine/equal_rows.py",
+        "return of_columns + (labels * v).sum(axis=1)", "return of_columns",
+        "test_equal_rows.py::test_equal_rows_are_merged_into_the_same_rows_in_any_order[asarray]",
+    ),
     # -- batches
     Mutant(
         "quadratics without a slope", "engine/memory.py",
