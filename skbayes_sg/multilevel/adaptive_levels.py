@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..exceptions import AccuracyNotReachedError, CouplingError
-from .giles import optimal_numbers, regularised, remaining_bias, variance_order
+from .giles import optimal_numbers, regularised, remaining_bias, seen, variance_order
 from .level_moments import Level
 from .paths import BLOCK, Diverged
 from .result import Expectation
@@ -106,7 +106,8 @@ class LevelSampler:
     @property
     def variances(self):
         """Regularised variances of the levels, (n_levels, n_components)."""
-        return regularised([level.variance for level in self.levels], self.paths.coupling.order)
+        V = seen([level.variance for level in self.levels], self.numbers, self.integrand.spread)
+        return regularised(V, self.paths.coupling.order)
 
     @property
     def value(self):

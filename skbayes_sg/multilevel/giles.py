@@ -11,7 +11,7 @@ and the bias, the sum of the means beyond the finest level L, if they fall as h^
 
 import numpy as np
 
-__all__ = ["ALPHA", "optimal_numbers", "regularised", "remaining_bias", "variance_order"]
+__all__ = ["ALPHA", "optimal_numbers", "regularised", "remaining_bias", "seen", "variance_order"]
 
 ALPHA = 1.0  # weak order of the Euler step, with or without gradient noise
 LOOK_BACK = 3  # levels from which order and bias are estimated
@@ -35,6 +35,19 @@ def optimal_numbers(variances, costs, budget):
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         N = np.sqrt(variances / C) * np.sqrt(variances * C).sum(axis=0) / budget
     return np.where(variances > 0.0, N, 0.0).max(axis=1)
+
+
+def seen(variances, numbers, spread=0.0):
+    """Bound variances of levels of which all samples agree, as they do before a rare event is seen.
+
+    One more sample could have differed by as much as the samples of level 0 do among each other:
+    the bound is V_0 / N_l. For level 0 it is `spread`, the variance of the function over draws of
+    the posterior, or 0 if it is not known.
+    """
+    V, numbers = np.array(variances, dtype=float), np.asarray(numbers, dtype=float)[:, None]
+    V[0] = np.where(V[0] > 0.0, V[0], spread)
+    V[1:] = np.where(V[1:] > ROUNDING * V[0], V[1:], V[0] / numbers[1:])
+    return V
 
 
 def regularised(variances, order):
@@ -64,7 +77,7 @@ def variance_order(levels):
     """Estimate β and its standard error from the slope of -log₂ V_l over the last levels above 0.
 
     V_l is the mean over the components, each in units of its variance on level 0. β is infinite if
-    level 0 or the last level has no variance, or if there is only one level above level 0.
+    level 0 or one of the last levels has no variance, or if there is only one level above level 0.
     """
     unit = levels[0].variance
     told = unit > 0.0
@@ -77,9 +90,10 @@ def variance_order(levels):
         for k, v in zip(used, share, strict=True)
     ]
     size = share.mean(axis=1)
-    if len(used) < 2 or size[-1] <= ROUNDING:
+    if len(used) < 2 or (size <= ROUNDING).any():
         return np.inf, 0.0
     x = np.array(used) - np.mean(used)
     weights = -x / (x @ x)
-    size = np.log2(np.maximum(size, ROUNDING))
-    return float(weights @ size), float(np.sqrt((weights**2) @ np.square(error))) / np.log(2.0)
+    return float(weights @ np.log2(size)), float(np.sqrt((weights**2) @ np.square(error))) / np.log(
+        2.0
+    )

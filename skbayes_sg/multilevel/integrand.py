@@ -15,12 +15,17 @@ class Integrand:
     func : callable
         ``func(theta)`` of an array (n_paths, n_draws, n_parameters) returns the values at all
         draws, (n_paths, n_draws, ...).
+
+    Attributes
+    ----------
+    spread : float or ndarray of shape (n_components,)
+        Variance of the values over draws of the posterior; 0 where none are known.
     """
 
     def __init__(self, func):
         if not callable(func):
             raise TypeError(f"func must be callable, got {func!r}.")
-        self.func, self.shape = func, None
+        self.func, self.shape, self.spread = func, None, 0.0
 
     def values(self, theta):
         """Values, (n_paths, n_draws, n_components); `ValueError` unless they are finite numbers."""

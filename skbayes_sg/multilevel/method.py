@@ -222,7 +222,10 @@ class MultilevelSGLD(BaseEstimator):
         with one_blas_thread:
             modes = find_modes(frame_of(target, kind, dense, streams.of_recipe(plan.seed)))
             confirmation = confirming(modes, plan.seed)
-            slowness = 1.0 if confirmation is None else confirmation.slowness
+            slowness = 1.0
+            if confirmation is not None:
+                slowness = confirmation.slowness
+                integrand.spread = integrand.values(confirmation.theta[None])[0].var(axis=0)
             found = plan.run(modes.frame, slowness, integrand, tolerance, watch)
             if confirmation is not None:
                 confirmation.check(found, integrand)

@@ -12,6 +12,7 @@ from skbayes_sg.exceptions import CouplingError, SamplerConvergenceWarning
 from skbayes_sg.importance.certificate import Certificate
 from skbayes_sg.importance.sample import CertifiedDraws
 from skbayes_sg.multilevel import confirmation, method
+from skbayes_sg.multilevel.adaptive_levels import PILOT
 from skbayes_sg.multilevel.confirmation import Confirmation
 from skbayes_sg.multilevel.integrand import Integrand
 from skbayes_sg.priors import Normal, StudentT
@@ -151,3 +152,23 @@ def test_what_cannot_be_confirmed_is_said(monkeypatch):
     X, y = separated()
     with pytest.warns(SamplerConvergenceWarning, match=r"not be confirmed, .*Pareto k 1\.20"):
         list(estimates(StudentT(df=4), X, y, 0.5, [0]))
+
+
+def test_probability_of_a_tail_that_few_paths_reach():
+    """Levels of which all samples agree do not claim that there is no difference between steps."""
+    x = np.random.default_rng(0).normal(size=200)
+    X, y = x[:, None], np.arange(200) < 3
+    mean, sd = moments(X, y, stats.norm.logpdf)
+    grid = np.linspace(-3.0, 3.0, 20_001)
+    log_p = (y * x * grid[:, None] - np.logaddexp(0.0, x * grid[:, None])).sum(axis=1)
+    p = np.exp(log_p - log_p.max() - 0.5 * grid**2)
+    truth, atol = p[grid > mean + 3.0 * sd].sum() / p.sum(), 5e-4
+    model = BayesianLogisticRegression(prior=Normal(scale=1.0), fit_intercept=False, random_state=0)
+    model.fit(X, y)
+    found = []
+    for seed in range(8):
+        model.set_params(random_state=seed)
+        one = model.expect(lambda q: coefficient(q) > mean + 3.0 * sd, atol=atol, X=X, y=y)
+        assert one.samples[1] > PILOT
+        found.append(one.value)
+    assert np.sqrt(np.mean((np.array(found) - truth) ** 2)) < 1.5 * atol

@@ -121,6 +121,14 @@ def test_regularised_variances():
     assert np.array_equal(V, [[8.0], [4.0], [1.0], [0.25]])
 
 
+def test_levels_of_which_all_samples_agree_are_not_without_variance():
+    V = giles.seen([[8.0, 0.0], [0.0, 0.0], [0.5, 0.0]], [64, 32, 32], np.array([3.0, 3.2]))
+    assert np.array_equal(V, [[8.0, 3.2], [0.25, 0.1], [0.5, 0.1]])
+    assert not giles.seen(np.zeros((3, 1)), [64, 32, 32]).any()  # of a constant
+    unseen = [level_of(1.0), level_of(0.0), level_of(0.25)]
+    assert giles.variance_order(unseen) == (np.inf, 0.0)
+
+
 # -- the claims -----------------------------------------------------------------------------------
 
 
