@@ -427,6 +427,14 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             If the tolerance would take more than the method's `max_cost` or `max_level` allow, or
             if a callback has ended the computation. The attribute `result` of the error has the
             estimate so far.
+
+        Warns
+        -----
+        LongRunWarning
+            If the tolerance is predicted to take more than ten seconds, or three times as long as
+            was said.
+        SamplerConvergenceWarning
+            If no reliable independent draws could be made to confirm the result.
         """
         from ._expect import expect
 

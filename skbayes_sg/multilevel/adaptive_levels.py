@@ -1,18 +1,22 @@
 """Adaptive choice of levels and of their numbers of samples; `giles` has the formulas."""
 
+import time
+
 import numpy as np
 
 from ..exceptions import AccuracyNotReachedError, CouplingError
+from ..recipe.price import MUCH_MORE, TOLD_SECONDS, warn_if_long
 from .giles import optimal_numbers, regularised, remaining_bias, seen, variance_order
 from .level_moments import Level
 from .paths import BLOCK, Diverged
 from .result import Expectation
 
-__all__ = ["PILOT", "EndedByCallback", "Exhausted", "LevelSampler", "adapt", "not_meeting"]
+__all__ = ["PILOT", "EndedByCallback", "Exhausted", "LevelSampler", "adapt", "order_of_variances"]
 __all__ += ["stopped", "too_dear"]
 
 PILOT = 2 * BLOCK  # samples of a level before conclusions are drawn from them
 FIRST_FINEST = 2  # finest level at the beginning
+SURE = 1024  # samples before a function is believed to be constant, or variances not to fall
 GROWTH = 4.0  # largest factor by which the samples of a level grow before the next check
 LEAST_ORDER = 0.5  # smallest order β of variances of paths that meet; it should be 1 or 2
 
@@ -46,6 +50,7 @@ class LevelSampler:
         self.paths, self.integrand, self.theta, self.watch = paths, integrand, theta, watch
         self.levels, self.spent, self.max_cost = [], spent, max_cost
         self.expected = np.inf  # estimated number of rows in total
+        self._began, self._told = (np.nan, 0), 0.0  # time and cost after the first pilot
 
     @property
     def cost(self):
@@ -58,6 +63,11 @@ class LevelSampler:
         self.afford(PILOT * level.cost)
         self.levels.append(level)
         self.fill(len(self.levels) - 1, PILOT)
+        if len(self.levels) == 1:
+            self._began = time.perf_counter(), self.cost
+            while level.n < SURE and not np.all(level.variance):  # a rare event, perhaps
+                self.afford(level.n * level.cost)
+                self.fill(0, 2 * level.n)
 
     def afford(self, cost):
         """Raise `Exhausted` if reading `cost` more rows is not allowed."""
@@ -65,6 +75,19 @@ class LevelSampler:
         if total > self.max_cost:
             self.expected = max(total, self.expected if np.isfinite(self.expected) else 0.0)
             raise Exhausted
+
+    def tell_price(self, tolerance):
+        """`LongRunWarning` if the rows that are still expected are predicted to take long.
+
+        The seconds are those of the rows so far, and only enter warnings: results must not depend
+        on time.
+        """
+        began, cost = self._began
+        seconds = (time.perf_counter() - began) * (self.expected - cost) / (self.cost - cost)
+        if seconds > MUCH_MORE * self._told:
+            remedy = "Use a larger tolerance, or the draws: posterior_.expectation(func)."
+            what = f"An expectation with {tolerance}"
+            self._told = warn_if_long(seconds, what, remedy, TOLD_SECONDS)
 
     def fill(self, level, n):
         """Sample a level until it has `n` samples, rounded up to whole blocks."""
@@ -164,12 +187,11 @@ def _settled(sampler, tolerance):
     Return whether the bias is small enough as well, so that no finer level is needed.
     """
     while True:
-        order, error = variance_order(sampler.levels)
-        if order + 2.0 * error < LEAST_ORDER:
-            raise not_meeting(sampler, order, error)
+        order = order_of_variances(sampler, LEAST_ORDER)
         budget = np.square(tolerance.of(sampler.value)) / 2.0
         wanted = optimal_numbers(sampler.variances, sampler.costs, budget)
         sampler.expected = float(np.maximum(wanted, sampler.numbers) @ sampler.costs)
+        sampler.tell_price(tolerance)
         if (wanted <= sampler.numbers).all():
             break
         wanted = np.minimum(np.ceil(wanted), GROWTH * sampler.numbers)
@@ -179,6 +201,24 @@ def _settled(sampler, tolerance):
     errors = np.sqrt(sampler.variances / sampler.numbers[:, None])
     bias = remaining_bias(sampler.means, errors)
     return order >= LEAST_ORDER and bool((np.square(bias) <= budget).all())
+
+
+def order_of_variances(sampler, least):
+    """Return the order β of the variances; raise `CouplingError` if it is less than `least`.
+
+    The standard error of β cannot be trusted where few samples of a level are not zero, as those of
+    a probability: `SURE` samples of each level are made before the error is raised.
+    """
+    order, error = variance_order(sampler.levels)
+    few = [level for level, n in enumerate(sampler.numbers) if 0 < level and n < SURE]
+    if order + 2.0 * error >= least:
+        return order
+    if not few:
+        raise _not_meeting(sampler, order, error)
+    sampler.afford(sum((SURE - sampler.numbers[level]) * sampler.costs[level] for level in few))
+    for level in few:
+        sampler.fill(level, SURE)
+    return order_of_variances(sampler, least)
 
 
 def not_reached(sampler, tolerance, why):
@@ -206,7 +246,7 @@ def too_dear(sampler, tolerance):
     return not_reached(sampler, tolerance, why)
 
 
-def not_meeting(sampler, order, error):
+def _not_meeting(sampler, order, error):
     """Return the error for coupled paths that do not meet."""
     unit = np.maximum(sampler.levels[0].variance, np.finfo(float).tiny)
     shares = [float((level.variance / unit).max()) for level in sampler.levels[1:]]

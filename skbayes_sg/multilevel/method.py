@@ -213,6 +213,13 @@ class MultilevelSGLD(BaseEstimator):
         AccuracyNotReachedError
             The tolerance needs more than `max_level` or `max_cost` allow, or `watch` stopped the
             run.
+
+        Warns
+        -----
+        LongRunWarning
+            The tolerance is predicted to take more than ten seconds.
+        SamplerConvergenceWarning
+            No reliable independent draws could be made to confirm the result.
         """
         tolerance, integrand = Tolerance(rtol, atol), Integrand(func)
         plan = _Plan(self, target)

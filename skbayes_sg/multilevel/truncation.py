@@ -13,8 +13,8 @@ import numpy as np
 
 from .._base import streams
 from ..exceptions import SamplerConvergenceWarning
-from .adaptive_levels import BLOCK, PILOT, not_meeting
-from .giles import optimal_numbers, variance_order
+from .adaptive_levels import BLOCK, PILOT, order_of_variances
+from .giles import optimal_numbers
 
 __all__ = ["randomised"]
 
@@ -47,7 +47,8 @@ def _variance_and_cost_of_a_term(sampler):
 
 def _fresh(sampler, level, n):
     """Return n new samples of Δ_l, (n, n_components); those of the pilot are not used again."""
-    blocks = list(sampler.samples(level, PILOT // BLOCK, n))
+    first = sampler.levels[level].n_blocks if level < PILOTS else PILOT // BLOCK
+    blocks = list(sampler.samples(level, first, n))
     return np.concatenate(blocks) if n else np.empty((0, sampler.means.shape[1]))
 
 
@@ -65,15 +66,14 @@ def randomised(sampler, tolerance, seed):
     """
     while len(sampler.levels) < PILOTS:
         sampler.add_level()
-    order, error = variance_order(sampler.levels)
-    if order + 2.0 * error < LEAST_ORDER_RANDOMISED:
-        raise not_meeting(sampler, order, error)
+    order = order_of_variances(sampler, LEAST_ORDER_RANDOMISED)
     budget = np.square(tolerance.of(sampler.value)) / 2.0
     variance, cost = _variance_and_cost_of_a_term(sampler)
     costs = np.array([sampler.levels[0].cost, cost])
     numbers = optimal_numbers(np.stack([sampler.variances[0], variance]), costs, budget)
     numbers = np.maximum(np.ceil(numbers), PILOT)
     sampler.expected = sampler.cost + float(numbers @ costs)
+    sampler.tell_price(tolerance)
     sampler.afford(numbers @ costs)
     n_0, n = (int(number) for number in numbers)
     return _estimate(sampler, tolerance, _fresh(sampler, 0, n_0), _terms(sampler, n, seed), order)

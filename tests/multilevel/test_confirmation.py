@@ -172,3 +172,21 @@ def test_probability_of_a_tail_that_few_paths_reach():
         assert one.samples[1] > PILOT
         found.append(one.value)
     assert np.sqrt(np.mean((np.array(found) - truth) ** 2)) < 1.5 * atol
+
+
+@pytest.mark.parametrize("truncation", ["adaptive", "randomised"])
+def test_an_event_that_no_pilot_sample_sees_is_not_impossible(truncation):
+    """Of a probability of 0.002 the 32 pilot samples of level 0 often see nothing."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    X, y = x[:, None], rng.random(200) < 1.0 / (1.0 + np.exp(-0.5 * x))
+    mean, sd = moments(X, y, stats.norm.logpdf)
+    model = BayesianLogisticRegression(prior=Normal(scale=1.0), fit_intercept=False, random_state=0)
+    model.fit(X, y)
+    for seed in (21, 24):
+        way = method.MultilevelSGLD(truncation=truncation, random_state=seed)
+        found = model.expect(
+            lambda q: coefficient(q) > mean + 3.0 * sd, atol=1e-3, X=X, y=y, method=way
+        )
+        assert found.samples[0] > PILOT
+        assert 0.0 < found.value < 0.006

@@ -4,7 +4,9 @@ import pickle
 import subprocess
 import sys
 import warnings
+from contextlib import nullcontext
 from functools import partial
+from types import SimpleNamespace
 
 import estimators
 import levels
@@ -24,13 +26,14 @@ from skbayes_sg.exceptions import (
     AccuracyNotReachedError,
     CouplingError,
     InvalidParameterError,
+    LongRunWarning,
     SamplerConvergenceWarning,
     SamplerDivergedError,
 )
 from skbayes_sg.inspection import known_posteriors as targets
 from skbayes_sg.models import LinearKnownNoise, Logistic
-from skbayes_sg.multilevel import MultilevelSGLD, giles, method
-from skbayes_sg.multilevel.integrand import Integrand
+from skbayes_sg.multilevel import MultilevelSGLD, adaptive_levels, giles, method
+from skbayes_sg.multilevel.integrand import Integrand, Tolerance
 from skbayes_sg.multilevel.level_moments import Level
 from skbayes_sg.multilevel.truncation import RATIO, chance
 from skbayes_sg.priors import Normal
@@ -127,6 +130,59 @@ def test_levels_of_which_all_samples_agree_are_not_without_variance():
     assert not giles.seen(np.zeros((3, 1)), [64, 32, 32]).any()  # of a constant
     unseen = [level_of(1.0), level_of(0.0), level_of(0.25)]
     assert giles.variance_order(unseen) == (np.inf, 0.0)
+
+
+class Filled:
+    """A sampler whose levels have the variance 1 in the pilot samples, and others later."""
+
+    def __init__(self, later):
+        self.levels, self.later = [level_of(1.0, 32, seed) for seed in range(4)], later
+        self.costs, self.asked = np.ones(4), 0
+
+    @property
+    def numbers(self):
+        return np.array([level.n for level in self.levels])
+
+    def afford(self, cost):
+        self.asked += cost
+
+    def fill(self, level, n):
+        self.levels[level] = level_of(self.later[level], n, seed=level)
+
+
+def test_paths_are_accused_after_enough_samples():
+    falling = Filled([1.0, 0.25, 0.06, 0.016])
+    assert adaptive_levels.order_of_variances(falling, 0.5) > 1.5
+    assert falling.asked == 3 * (adaptive_levels.SURE - 32)
+    constant = Filled(np.ones(4))
+    constant.paths = SimpleNamespace(coupling=SimpleNamespace(order=1.0))
+    with pytest.raises(CouplingError, match="do not meet"):
+        adaptive_levels.order_of_variances(constant, 0.5)
+
+
+def test_price_is_told_from_the_time_so_far(monkeypatch, recwarn):
+    clock = iter([0.0, 1.0, 2.0, 3.0, 10.0])
+    monkeypatch.setattr(
+        "skbayes_sg.multilevel.adaptive_levels.time.perf_counter", lambda: next(clock)
+    )
+    hierarchy = SimpleNamespace(cost=lambda level: 10)
+    paths = SimpleNamespace(hierarchy=hierarchy, positions=lambda *_: [np.zeros((32, 1, 1))])
+    draws = np.random.default_rng(0).normal(size=(32, 1))
+    integrand = SimpleNamespace(differences=lambda theta: draws)
+    sampler = adaptive_levels.LevelSampler(paths, integrand, lambda positions: positions)
+    tolerance = Tolerance(None, 0.1)
+    sampler.add_level()  # at 0 s
+    sampler.add_level()  # 320 rows by 1 s
+    for expected in (3200, 3500):  # 9 s, then, at 2 s, 19.9 s
+        sampler.expected = expected
+        warned = pytest.warns(LongRunWarning, match="atol=0.1 is predicted to take 20 seconds")
+        with warned if expected == 3500 else nullcontext():
+            sampler.tell_price(tolerance)
+    sampler.expected = 7000  # at 3 s, 62.6 s: more than three times as long
+    with pytest.warns(LongRunWarning, match="1 minutes"):
+        sampler.tell_price(tolerance)
+    sampler.tell_price(tolerance)  # at 10 s, 209 s
+    assert len(recwarn) == 1
 
 
 # -- the claims -----------------------------------------------------------------------------------
