@@ -38,7 +38,10 @@ def of_finite(what, draws):
 
 
 def verdict_of(judgements):
-    """The `Verdict` in which each `Judgement` is a finding, passed, or (for NaN) unknown."""
+    """The `Verdict` in which each `Judgement` is a finding, passed, or (for NaN) unknown.
+
+    If all are unknown, there is a note on few draws.
+    """
     findings, passed, unknown = [], {}, []
     for name, text, value, limit, bound, remedy, is_note in judgements:
         if np.isnan(value):
@@ -48,6 +51,9 @@ def verdict_of(judgements):
             findings.append(Finding(name, said, remedy, float(value), limit, is_note))
         else:
             passed[name] = text
+    if not findings and not passed:
+        said = "whether chains agree cannot be known."
+        findings.append(Finding("few draws", said, "Raise n_draws.", np.nan, np.nan, is_note=True))
     return Verdict(findings, passed, unknown)
 
 

@@ -33,3 +33,10 @@ def test_few_effective_draws_may_disagree_by_chance_and_not_more():
     assert judged(0.0)
     assert "R-hat of predictions" in str(judged(3.0).findings)
     assert "predictions and noise: 1 of 52 are NaN" in str(judged(np.r_[np.nan, np.zeros(49)]))
+
+
+def test_a_single_draw_says_that_nothing_is_known():
+    one = np.zeros((4, 1))
+    verdict = FactorPosterior(one, one, np.zeros((4, 1, 50)), {}).check()
+    assert [finding.name for finding in verdict.findings] == ["few draws"]
+    assert verdict.findings[0].is_note
