@@ -17,7 +17,7 @@ from .._base.interrupts import without_interrupts
 from ..diagnostics import convergence
 from ..engine.rounds import run_rounds
 from ..priors.table import prior_value
-from ..recipe.price import MUCH_MORE, TOLD_SECONDS, warn_if_long
+from ..recipe.gibbs import price_of
 from .mixture_gibbs import sweep_many
 
 __all__ = ["MixtureDraws", "log_densities", "run_gibbs", "short_runs"]
@@ -208,13 +208,6 @@ def _seconds_of_sweep(X, mixture):
     return n * (20.0 + K * (11.0 + 1.4 * products) + 1.5 * products) * 1e-9
 
 
-def _tell_price(seconds, n_sweeps):
-    """Warn of a long run, given the seconds of one sweep of all chains; see `warn_if_long`."""
-    what = f"A run with {n_sweeps} Gibbs sweeps over all rows in each chain"
-    remedy = "Use fewer draws or chains, fewer rows, n_jobs=-1, or set thin."
-    return warn_if_long(seconds * n_sweeps, what, remedy, TOLD_SECONDS)
-
-
 def run_gibbs(X, mixture, chains, modes, request, watch=None):
     """Make the requested draws by Gibbs sweeps, after the warm-up.
 
@@ -226,7 +219,9 @@ def run_gibbs(X, mixture, chains, modes, request, watch=None):
     jumps = modes if modes is not None and modes.reached else None
     thin, options = request.thin or 1, {"n_jobs": request.n_jobs, "modes": jumps}
     seconds = len(chains) * _seconds_of_sweep(X, mixture)
-    told = _tell_price(seconds, n_warmup + thin * request.n_draws)
+    remedy = "Use fewer draws or chains, fewer rows, n_jobs=-1, or set thin."
+    tell = price_of(seconds, n_warmup, request.n_draws, "Gibbs sampling of the mixture", remedy)
+    tell(thin)
     if n_warmup:
         _, chains = _sample(X, mixture, chains, 1, n_warmup, **options)
     draws, chains = _sample(X, mixture, chains, request.n_draws, thin, **options, watch=watch)
@@ -237,8 +232,7 @@ def run_gibbs(X, mixture, chains, modes, request, watch=None):
         if request.thin is not None or draws.mu.shape[1] < request.n_draws or not too_few:
             break
         thin *= 2
-        if seconds * thin * request.n_draws > MUCH_MORE * told:
-            told = _tell_price(seconds, thin * request.n_draws)
+        tell(thin)
         n_more = request.n_draws - request.n_draws // 2
         more, chains = _sample(X, mixture, chains, n_more, thin, **options)
         draws = MixtureDraws(

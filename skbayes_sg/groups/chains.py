@@ -21,12 +21,12 @@ from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..models import Robust
 from ..posterior.moments import kept_draws
 from ..priors.columns import LOC
-from ..recipe.price import LONG_SECONDS, MUCH_MORE, TOLD_SECONDS, seconds_of_steps, warn_if_long
+from ..recipe.price import LONG_SECONDS, Price, seconds_of_steps
 from .adaptation import adapted
 from .covariance import Covariance, n_scales
 from .problem import GroupOutcome
 
-__all__ = ["GroupChain", "GroupSampler", "judged", "parts_of", "run_chains", "tell_price"]
+__all__ = ["GroupChain", "GroupSampler", "judged", "parts_of", "price_of", "run_chains"]
 
 WARMUP = 300  # sweeps of warm-up, unless they are given
 # Seconds of a visit of a chain to a factor, without passes over the rows: of one that is made by
@@ -129,7 +129,8 @@ def run_chains(problem, request, sampler, watch=None):
     thin, n_warmup = request.thin or 1, WARMUP if request.n_warmup is None else request.n_warmup
     seconds = _seconds_of_sweep(problem, request, sampler.passes)
     n_sweeps = n_warmup + thin * request.n_draws
-    told = tell_price(seconds * n_sweeps, problem)
+    price = price_of(problem)
+    price.tell(seconds * n_sweeps)
     at_once = max(1, int(ROUND_SECONDS / seconds))
     setting = sampler.of(problem)
     chains = [setting.new_chain(request.seed, c) for c in range(request.n_chains)]
@@ -139,7 +140,7 @@ def run_chains(problem, request, sampler, watch=None):
             setting.begin(chain)
         first = min(length, 2 * KNOWN) if part == 0 else 0
         measured = _measured(chains, setting, first, request.n_jobs)
-        told = _tell_again(measured * n_sweeps, told, problem)
+        price.tell(measured * n_sweeps)
         _advance(chains, setting, length - first, at_once, request.n_jobs, adapts=True)
         if part < 2 and length > 1:
             setting = setting.recentred(chains)
@@ -171,20 +172,15 @@ def run_chains(problem, request, sampler, watch=None):
         if more == 1 or _vanishing_noise(draws, problem):
             break
         thin *= more
-        told = _tell_again(more * (time.perf_counter() - began), told, problem)
+        price.tell(more * (time.perf_counter() - began))
     found = _outcome(chains, draws, problem, request, *stores)
     return replace(found, sampler=setting.name, n_warmup=n_warmup, thin=thin)
 
 
-def tell_price(seconds, problem):
-    """Issue a `LongRunWarning` if sampling will take long; return the seconds told, or zero."""
+def price_of(problem):
+    """The `Price` of sampling the effects of a problem."""
     what = f"Sampling {sum(problem.sizes)} group effects from {problem.target.counted}"
-    return warn_if_long(seconds, what, "Use n_jobs=-1, fewer chains, or fewer draws.", TOLD_SECONDS)
-
-
-def _tell_again(seconds, told, problem):
-    """Tell the price, known better now, if it is much more than `told`; return what is told."""
-    return tell_price(seconds, problem) if seconds > MUCH_MORE * told else told
+    return Price(what, "Use n_jobs=-1, fewer chains, or fewer draws.")
 
 
 def _measured(chains, setting, n_sweeps, n_jobs):

@@ -24,7 +24,7 @@ from ..priors import Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
 from ..recipe.closed_form import Conditional, triangle
-from .chains import judged, tell_price
+from .chains import judged, price_of
 from .covariance import Covariance, n_scales
 from .linear_exact import units_of
 from .problem import GroupOutcome
@@ -165,7 +165,7 @@ def run_slopes(problem, request, watch=None):
     law = SlopeLaw(problem)
     n_warmup = _warmup(request)
     n = request.n_chains * (n_warmup + request.n_draws * (2 + (request.thin or 1)))
-    tell_price(law.seconds(n + n_densities(law.n, _cheap(law))), problem)
+    price_of(problem).tell(law.seconds(n + n_densities(law.n, _cheap(law))))
     proposal = fitted_proposal(law, streams.of_proposal(request.seed))
     rngs = [streams.of_chain(request.seed, c).noise for c in range(request.n_chains)]
     places, accepted, thin = _visited(law, proposal, rngs, request)

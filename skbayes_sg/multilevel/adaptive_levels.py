@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from ..exceptions import AccuracyNotReachedError, CouplingError
-from ..recipe.price import MUCH_MORE, TOLD_SECONDS, warn_if_long
+from ..recipe.price import Price
 from .giles import optimal_numbers, regularised, remaining_bias, seen, variance_order
 from .level_moments import Level
 from .paths import BLOCK, Diverged
@@ -50,7 +50,7 @@ class LevelSampler:
         self.paths, self.integrand, self.theta, self.watch = paths, integrand, theta, watch
         self.levels, self.spent, self.max_cost = [], spent, max_cost
         self.expected = np.inf  # estimated number of rows in total
-        self._began, self._told = (np.nan, 0), 0.0  # time and cost after the first pilot
+        self._began, self._price = (np.nan, 0), None  # time and cost after the first pilot
 
     @property
     def cost(self):
@@ -84,10 +84,10 @@ class LevelSampler:
         """
         began, cost = self._began
         seconds = (time.perf_counter() - began) * (self.expected - cost) / (self.cost - cost)
-        if seconds > MUCH_MORE * self._told:
+        if self._price is None:
             remedy = "Use a larger tolerance, or the draws: posterior_.expectation(func)."
-            what = f"An expectation with {tolerance}"
-            self._told = warn_if_long(seconds, what, remedy, TOLD_SECONDS)
+            self._price = Price(f"An expectation with {tolerance}", remedy)
+        self._price.tell(seconds)
 
     def fill(self, level, n):
         """Sample a level until it has `n` samples, rounded up to whole blocks."""

@@ -26,14 +26,7 @@ from ..subsampling import AllRows
 from . import divergences, walls
 from .final_run import Production, outcome_of
 from .price import EXACT_WARMUP as WARMUP
-from .price import (
-    LONG_SECONDS,
-    MUCH_MORE,
-    TOLD_SECONDS,
-    seconds_of_chains,
-    seconds_of_steps,
-    warn_if_long,
-)
+from .price import LONG_SECONDS, TOLD_SECONDS, Price, seconds_of_chains, seconds_of_steps
 
 __all__ = ["run_exact"]
 
@@ -60,7 +53,8 @@ def run_exact(modes, request, watch=None):
         modes = replace(modes, frames=(sheared(modes.frame),))
     frame = modes.frame
     target, dynamics = frame.target, request.sampler or HMC()
-    told = _tell_price(seconds_of_chains(target, request), target, dynamics)
+    price = Price(f"{type(dynamics).__name__} on all {target.counted}", _remedy(target))
+    price.tell(seconds_of_chains(target, request))
     adapt = request.step_size is None
     step_size = Constant(0.25 / frame.curvature_range[1]) if adapt else request.step_size
     pieces = target.model, Full(), AllRows(), dynamics
@@ -72,7 +66,7 @@ def run_exact(modes, request, watch=None):
     ]
     starts = _within_reach(modes, START * frame.guess(np.array(normals)))
     chains = new_chains(setup, starts, request.seed)
-    frame, setup, chains, told = _warm_up(modes, setup, chains, request, told)
+    frame, setup, chains = _warm_up(modes, setup, chains, request, price)
     setup = replace(setup, adapt=False)
     if adapt:
         average = _log_step(chains)
@@ -86,7 +80,7 @@ def run_exact(modes, request, watch=None):
         _warn_of_walls()
         request = replace(request, thin=request.thin or 1)  # not doubled: more steps lead nowhere
     thin, seconds = request.thin or 1, _seconds_of_a_draw(setup, target, request, walled)
-    _tell_again(seconds * thin * request.n_draws, told, target, dynamics)
+    price.tell(seconds * thin * request.n_draws)
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, seconds=seconds)
     made, chains = _produce(production, chains, request, watch)
     outcome = divergences.told(outcome_of(made, frame), chains)
@@ -148,12 +142,6 @@ def _within_reach(modes, away):
     return modes.begun(away)
 
 
-def _tell_price(seconds, target, dynamics):
-    """Warn of a run that is predicted to take long; return the seconds that were told, or 0."""
-    what = f"{type(dynamics).__name__} on all {target.counted}"
-    return warn_if_long(seconds, what, _remedy(target), TOLD_SECONDS)
-
-
 def _remedy(target):
     """Advice that makes chains on all rows faster, as far as the model accepts it."""
     K, d = target.model.n_linear, target.n_features
@@ -176,13 +164,6 @@ def _is_of_levels(X):
     return X.nnz > 0 and bool((X.data == X.data[0]).all())
 
 
-def _tell_again(seconds, told, target, dynamics, least=0.0):
-    """Warn again if the predicted seconds are now much more than told; return those told last."""
-    if seconds > MUCH_MORE * max(told, least):
-        return _tell_price(seconds, target, dynamics)
-    return told
-
-
 def _seconds_of_a_draw(setup, target, request, walled=False):
     """Predicted seconds of one trajectory of all chains, with the step size of the set-up."""
     most = metropolis.MAX_WALLED if walled else metropolis.MAX_LEAPFROG
@@ -190,8 +171,8 @@ def _seconds_of_a_draw(setup, target, request, walled=False):
     return seconds_of_steps(target, request.n_chains * steps, target.n_rows)
 
 
-def _tell_early(setup, chains, target, request, told, least):
-    """Predict the seconds of a run during its warm-up; warn as `_tell_again` does.
+def _seconds_known_early(setup, chains, target, request):
+    """Predicted seconds of a run, in the middle of its warm-up.
 
     The step sizes are those found so far. Their averages still remember the first ones, which are
     small, and the present ones vary: the largest of all is used, so that the prediction is hardly
@@ -203,8 +184,7 @@ def _tell_early(setup, chains, target, request, told, least):
     n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
     n_draws = n_warmup + (request.thin or 1) * request.n_draws
     walled = walls.are_bounced_off(chains)
-    seconds = n_draws * _seconds_of_a_draw(setup, target, request, walled)
-    return _tell_again(seconds, told, target, setup.dynamics, least)
+    return n_draws * _seconds_of_a_draw(setup, target, request, walled)
 
 
 def _produce(production, chains, request, watch):
@@ -269,8 +249,8 @@ def _constant(log_step):
     return Constant(float(np.fmax(np.exp(2.0 * log_step), np.finfo(float).tiny)))
 
 
-def _warm_up(modes, setup, chains, request, told):
-    """Adapt step and metric; return the frame, the set-up, the chains and the seconds told."""
+def _warm_up(modes, setup, chains, request, price):
+    """Adapt step and metric; return the frame, the set-up and the chains."""
     frame = modes.frame
     n = WARMUP if request.n_warmup is None else request.n_warmup
     first, second = int(FIRST * n), int(SECOND * n)
@@ -282,9 +262,9 @@ def _warm_up(modes, setup, chains, request, told):
         for chain in chains:
             chain.record = metropolis.new_record(setup.first_step, walled)
     if first > few:
-        told = _tell_early(setup, chains, frame.target, request, told, SURELY_LONG)
+        price.tell(_seconds_known_early(setup, chains, frame.target, request), SURELY_LONG)
         _, chains = sample(setup, chains, first - few, 1, **options)
-        told = _tell_early(setup, chains, frame.target, request, told, 0.0)
+        price.tell(_seconds_known_early(setup, chains, frame.target, request))
     draws, chains = sample(setup, chains, second - first, 1, **options)
     if setup.adapt and request.preconditioner == "auto" and frame.dense and n >= 100:
         if len(np.unique(modes.of_chains(len(draws)))) > 1:
@@ -303,4 +283,4 @@ def _warm_up(modes, setup, chains, request, told):
     _, chains = sample(setup, chains, half, 1, **options)
     divergences.forget(chains)  # of the steps that were tried first, which may be too long
     _, chains = sample(setup, chains, n - second - half, 1, **options)
-    return frame, setup, chains, told
+    return frame, setup, chains

@@ -7,27 +7,19 @@ import numpy as np
 from ..diagnostics import convergence
 from ..diagnostics.verdict import disagree
 from ..exceptions import SamplerConvergenceWarning
-from .price import MUCH_MORE, TOLD_SECONDS, warn_if_long
+from .price import Price
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["outcome", "price_of", "thinned"]
 
 
 def price_of(seconds, n_warmup, n_draws, what, remedy):
-    """Return ``tell(thin)``, which warns of a run that takes long with `thin` sweeps for each draw.
+    """Return ``tell(thin)``, which tells the `Price` of a run with `thin` sweeps for each draw.
 
-    `seconds` is the predicted time of a sweep of all chains. A later call warns again only if the
-    run has become much longer than was told.
+    `seconds` is the predicted time of a sweep of all chains.
     """
-    told = 0.0
-
-    def tell(thin):
-        nonlocal told
-        price = seconds * (n_warmup + thin * n_draws)
-        if price > MUCH_MORE * told:
-            told = warn_if_long(price, what, remedy, TOLD_SECONDS)
-
-    return tell
+    price = Price(what, remedy)
+    return lambda thin: price.tell(seconds * (n_warmup + thin * n_draws))
 
 
 def thinned(sweep, current, request, thinning, tell, watch=None):

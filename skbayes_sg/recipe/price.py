@@ -22,8 +22,8 @@ __all__ = [
     "EXACT_SECONDS",
     "EXACT_WARMUP",
     "LONG_SECONDS",
-    "MUCH_MORE",
     "TOLD_SECONDS",
+    "Price",
     "seconds_of_chains",
     "seconds_of_rows",
     "seconds_of_steps",
@@ -131,6 +131,29 @@ def warn_if_long(seconds, what, remedy, least):
         )
         return seconds
     return 0.0
+
+
+class Price:
+    """Tells what a run costs as soon as it is predicted to take long.
+
+    It is told again only if it is later predicted to be `MUCH_MORE` times what was told.
+
+    Parameters
+    ----------
+    what : str
+        What takes the time: the subject of the sentence.
+    remedy : str
+        A sentence on what to do.
+    """
+
+    def __init__(self, what, remedy):
+        self.what, self.remedy = what, remedy
+        self.told = 0.0  # seconds that were told last
+
+    def tell(self, seconds, least=0.0):
+        """Warn of the predicted seconds, unless they are about what was told, or about `least`."""
+        if seconds > MUCH_MORE * max(self.told, least):
+            self.told = warn_if_long(seconds, self.what, self.remedy, TOLD_SECONDS)
 
 
 def warn_of_steps(seconds, n_steps, n_rows, remedy):

@@ -351,7 +351,7 @@ def is_quick(target, request):
 def _price(target, n_warmup, request):
     """Return a function that warns of a long run: see `gibbs.price_of`."""
     seconds = request.n_chains * _seconds(target)
-    what = f"Gibbs sampling with {target.n_rows} rows and {target.n_features} columns"
+    what = f"Gibbs sampling with {target.counted} and {target.n_features} columns"
     mixed = of_family(target.prior, Laplace, StudentT)[: target.n_features].any()
     remedy = f"Make fewer draws (n_draws){', or use a normal prior' if mixed else ''}."
     return gibbs.price_of(seconds, n_warmup, request.n_draws, what, remedy)

@@ -137,7 +137,7 @@ def _most_thin(own, request):
 
 def _price(own, n_warmup, target, request):
     """A function that tells the price of draws, given the sweeps from one draw to the next."""
-    what = f"Sampling under the horseshoe prior with {target.n_rows} different rows"
+    what = f"Sampling under the horseshoe prior with {target.counted}"
     remedy = "Use a normal prior with a learned scale, fewer rows or columns, or make fewer draws."
     return gibbs.price_of(own.seconds, n_warmup, request.n_draws, what, remedy)
 

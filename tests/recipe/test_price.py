@@ -191,13 +191,20 @@ def test_the_price_follows_the_step_that_the_warm_up_has_found():
 
 
 def test_a_price_is_told_again_where_it_is_much_more(recwarn):
-    known = {"n_rows": 300, "n_features": 200, "n_parameters": 201, "counted": "300 rows"}
-    target = SimpleNamespace(model=Poisson(), X=np.zeros((300, 200)), **known)
-    assert full_data._tell_again(9.0, 0.0, target, HMC()) == 0.0
-    assert full_data._tell_again(250.0, 100.0, target, HMC()) == 100.0
-    assert full_data._tell_again(500.0, 0.0, target, HMC(), least=200.0) == 0.0
+    told = price.Price("The run", "Do less.")
+    told.tell(9.0)
+    told.tell(500.0, least=200.0)
     assert not recwarn
-    with pytest.warns(LongRunWarning, match="HMC on all 300 rows is predicted to take 6 minutes"):
-        assert full_data._tell_again(360.0, 100.0, target, HMC()) == 360.0
-    with pytest.warns(LongRunWarning, match=r"n_draws.* group_effects.*scale=HalfCauchy\(1.0\)"):
-        full_data._tell_again(360.0, 100.0, target, HMC())
+    with pytest.warns(LongRunWarning, match=r"The run is predicted to take 2 minutes .* Do less."):
+        told.tell(120.0)
+    told.tell(350.0)
+    assert not recwarn
+    with pytest.warns(LongRunWarning, match="take 6.2 minutes or more"):
+        told.tell(370.0)
+
+
+def test_wide_tables_are_advised_of_levels_and_learned_scales():
+    known = {"n_rows": 300, "n_features": 200, "n_parameters": 201}
+    wide = SimpleNamespace(model=Poisson(), X=np.zeros((300, 200)), **known)
+    said = full_data._remedy(wide)
+    assert all(part in said for part in ("n_draws", "group_effects", "scale=HalfCauchy(1.0)"))
