@@ -260,8 +260,8 @@ def run_exact(problem, request, watch=None):
         watch(lambda: (draws, None), 1.0)
     ess, _, rhat, _ = convergence.worst(draws)
     found = {"min_ess": ess, "max_rhat": rhat}
-    kept = kept_draws(request.n_draws, keep)
-    return GroupOutcome(draws, [effects], [moments], Exact(), found, kept=kept)
+    kept, evidence = kept_draws(request.n_draws, keep), {"independent": np.ones(draws.shape[2])}
+    return GroupOutcome(draws, [effects], [moments], Exact(), found, kept=kept, evidence=evidence)
 
 
 def _parameters(law, request, number):

@@ -40,7 +40,14 @@ from .price import TOLD_SECONDS, seconds_of_closed_form, warn_if_long
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["LARGEST", "Conditional", "NoiseLaw", "few_rows", "has_closed_form"]
-__all__ += ["has_linear_model", "is_affordable", "is_linear", "remembered", "run_closed_form"]
+__all__ += [
+    "exact_outcome",
+    "has_linear_model",
+    "is_affordable",
+    "is_linear",
+    "remembered",
+    "run_closed_form",
+]
 __all__ += ["tell_price", "triangle", "triangular_factor"]
 
 LARGEST = 4000  # number of parameters up to which there is a closed form ...
@@ -330,6 +337,14 @@ def run_closed_form(target, request, watch=None):
         log_sigma = law.quantile(start.random(request.n_draws))
         return np.column_stack([conditional.draw(rng, log_sigma), log_sigma])
 
+    return exact_outcome(chain, target, request, watch, heavy_tail(target))
+
+
+def exact_outcome(chain, target, request, watch, evidence):
+    """The `Outcome` of independent exact draws: ``chain(number)`` makes those of a chain.
+
+    `evidence` has what is known besides that the draws are independent.
+    """
     draws = np.stack([chain(number) for number in range(request.n_chains)])
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
@@ -338,7 +353,7 @@ def run_closed_form(target, request, watch=None):
     draws = draws[:, kept]
     found, rows = {"min_ess": ess, "max_rhat": rhat}, np.full(draws.shape[:2], float(target.n_rows))
     chosen = chosen_without_steps(Exact(), "none", target.n_rows)
-    evidence = {"independent": np.ones(draws.shape[2])} | heavy_tail(target)
+    evidence = {"independent": np.ones(draws.shape[2])} | evidence
     return Outcome(draws, chosen, found, rows, evidence=evidence, moments=moments)
 
 

@@ -18,15 +18,18 @@ import numpy as np
 
 from .._base import streams
 from .._base.svd import svd
-from ..diagnostics import convergence
-from ..dynamics import Exact
 from ..kernels.layout import frozen
 from ..kernels.many_draws import prior_gradients, prior_values
 from ..models import Linear
 from ..priors import Flat
 from ..priors.families import of_family
-from ..recipe.closed_form import is_affordable, tell_price, triangle, triangular_factor
-from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
+from ..recipe.closed_form import (
+    exact_outcome,
+    is_affordable,
+    tell_price,
+    triangle,
+    triangular_factor,
+)
 
 __all__ = ["has_quadrature", "is_linear_with_one", "run_quadrature"]
 
@@ -180,12 +183,4 @@ def run_quadrature(target, scales, request, watch=None):
         _, rng, start = streams.of_chain(request.seed, number)
         return laws.draw(rng, start, request.n_draws)
 
-    draws = np.stack([chain(number) for number in range(request.n_chains)])
-    if watch is not None:
-        watch(lambda: (draws, None), 1.0)
-    ess, _, rhat, _ = convergence.worst(draws)
-    moments, kept = moments_and_kept(draws, request)
-    draws = draws[:, kept]
-    found, rows = {"min_ess": ess, "max_rhat": rhat}, np.full(draws.shape[:2], float(target.n_rows))
-    chosen = chosen_without_steps(Exact(), "none", target.n_rows)
-    return Outcome(draws, chosen, found, rows, moments=moments)
+    return exact_outcome(chain, target, request, watch, {})

@@ -5,6 +5,7 @@ import pytest
 from group_tables import Constant, problem_of
 from scipy import stats
 
+from skbayes_sg import BayesianLinearRegression
 from skbayes_sg._base.threads import one_blas_thread
 from skbayes_sg.groups.linear_exact import draw_effects, joint_law, run_exact, sums_of_levels
 from skbayes_sg.kernels.layout import FACT_Y
@@ -167,3 +168,13 @@ def test_a_scale_that_is_zero_is_found_to_be_small():
     told = problem_of(Linear, n=2000, sizes=(50,), tau=0.5)
     assert np.exp(joint_law(told).ratio(0.01)) > 0.5
     assert HalfNormal(1.0)._kind == problem.scales[0][0, 0]
+
+
+def test_few_independent_draws_are_not_accused():
+    """Of eight draws of each chain R-hat is above its limit by chance."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=80), rng.integers(8, size=80)])
+    model = BayesianLinearRegression(group_effects=[1], n_draws=8, random_state=0)
+    model.fit(X, X[:, 0] + rng.normal(size=80))
+    assert model.sampler_ == "exact"
+    assert model.posterior_.check()

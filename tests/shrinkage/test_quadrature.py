@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
+from skbayes_sg import BayesianLinearRegression
 from skbayes_sg.engine.target import Target
 from skbayes_sg.models import Linear
 from skbayes_sg.priors import Flat, HalfCauchy, HalfNormal, InverseGamma, Normal, Units
@@ -123,3 +124,12 @@ def test_columns_without_a_trace_keep_their_prior(noise):
     beta, tau = found.draws[..., :2].ravel(), np.exp(found.draws[..., -1]).ravel()
     assert stats.kstest(tau, stats.halfnorm(scale=3.0).cdf).pvalue > 1e-4
     assert abs(beta.std() / 3.0 - 1.0) < 0.1
+
+
+def test_few_independent_draws_are_not_accused():
+    """Of eight draws of each chain R-hat is above its limit by chance."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    prior = Normal(scale=HalfCauchy(1.0))
+    model = BayesianLinearRegression(prior=prior, n_draws=8, random_state=0).fit(X, X[:, 0] ** 3)
+    assert model.sampler_ == "exact"
+    assert model.posterior_.check()
