@@ -32,7 +32,9 @@ def merged(target):
     weight = np.bincount(of_row.ravel(), target.weight)
     X, y = np.ascontiguousarray(rows[:, : target.n_features]), rows[:, target.n_features :]
     options = {"intercept": target.intercept, "n_jobs": target.n_jobs}
-    return Target(X, y, weight, target.model, target.prior, **options)
+    found = Target(X, y, weight, target.model, target.prior, **options)
+    found.are_different = target.are_different or found.n_rows < target.n_rows
+    return found
 
 
 def merged_if_it_pays(target):

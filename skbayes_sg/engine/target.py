@@ -84,7 +84,7 @@ class Target:
     memory : skbayes_sg.engine.memory.Quadratic or Triangle, or None
         What rows that are no longer kept add to the likelihood; see `with_memory`.
     are_different : bool
-        Whether equal rows have been merged.
+        Whether equal rows have been merged, and there are fewer rows than before.
     """
 
     memory = None
@@ -145,7 +145,7 @@ class Target:
     def merged(self, rows, weight):
         """Return the `Target` of one of each class of equal rows, with their summed weights."""
         found = self.take(rows, weight, self.n_jobs)
-        found.are_different = True
+        found.are_different |= found.n_rows < self.n_rows
         return found
 
     @property

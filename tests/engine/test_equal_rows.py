@@ -141,7 +141,9 @@ def test_rows_of_levels_are_merged(monkeypatch, kind):
 def test_messages_count_different_rows():
     assert target().counted == f"{N} rows"
     found = merged_if_it_pays(target())
-    assert found.counted == f"{found.n_rows} different rows"
+    assert found.counted == merged(target()).counted == f"{found.n_rows} different rows"
+    assert merged(found).counted == found.counted
+    assert merged(target(np.eye(3), np.zeros(3))).counted == "3 rows"
 
 
 @pytest.mark.slow

@@ -282,7 +282,7 @@ def test_a_long_run_is_told_before_it_begins(estimator, monkeypatch):
     monkeypatch.setattr(augmented, "seconds_of_update", lambda n, p: 0.1)
     X = np.random.default_rng(0).standard_normal((40, 3))
     model = estimator(prior=Horseshoe(), n_draws=200, n_warmup=300, random_state=0)
-    with pytest.warns(LongRunWarning, match="horseshoe prior with 40 different rows"):
+    with pytest.warns(LongRunWarning, match="horseshoe prior with 40 rows"):
         model.fit(X, (X[:, 0] > 0).astype(int))
 
 
