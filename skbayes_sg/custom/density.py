@@ -24,8 +24,9 @@ from .._base.validation import (
 )
 from ..densities.density import density_target
 from ..densities.fit import sample_density
-from ..estimators._base import _warn_untrustworthy
-from ..estimators._densities import DensityEstimator, chosen_pieces, dense_data, origin_of
+from ..estimators._chosen import chosen_pieces, origin_of
+from ..estimators._densities import DensityEstimator, dense_data
+from ..estimators._fit_warnings import warn_untrustworthy
 from ..estimators._prior_conflicts import warn_of_unit_scales
 from ..estimators._signature import with_parameters_of
 from ..estimators._store import all_or_nothing, check_draw_store
@@ -438,7 +439,7 @@ class CustomDensity(DensityEstimator):
             posterior = self._posterior(law, labels, outcome.draws, outcome.weights, **known)
             fitted = {"posterior_": posterior, "derivatives_": law.derivatives, **pieces}
             self.__dict__.update(fitted)
-            _warn_untrustworthy(posterior)
+            warn_untrustworthy(posterior)
             names = [name for name, *_ in self._variables()]
             warn_of_unit_scales(posterior, {name: self._prior_of(name) for name in names})
             progress.finish(fitted)

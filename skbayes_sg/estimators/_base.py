@@ -1,36 +1,23 @@
-"""Base of the estimators with a row model: sampling, fitted attributes, blocks of predictors."""
+"""Base of the estimators with a row model: sampling and fitted attributes."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import sklearn
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
-from .._base.threads import in_threads, one_blas_thread
+from .._base.threads import one_blas_thread
 from .._base.typing import ArrayLike, MatrixLike, RandomState
-from .._base.validation import check_data
-from ..diagnostics.verdict import OF_THE_POSTERIOR, quick_findings, said_of
-from ..dynamics import Exact, Importance
+from ..dynamics import Importance
 from ..engine import equal_rows
 from ..engine.scores import scores_of_all_rows
 from ..engine.target import Target
-from ..exceptions import (
-    SamplerConvergenceWarning,
-    SamplerDivergedError,
-    UnusedParameterWarning,
-)
+from ..exceptions import SamplerDivergedError
 from ..geometry.preconditioning import DENSE_LIMIT
-from ..gradients import GRADIENTS
-from ..groups.rows import AS_DRAWN
 from ..kernels.layout import FACT_Y
-from ..models.predictive import affine
 from ..posterior import Posterior, Summary
 from ..priors import Flat
 from ..priors.table import powered
@@ -38,13 +25,15 @@ from ..recipe.choose import sample_posterior
 from ..recipe.final_run import in_single_precision
 from ..recipe.tuning import FEW_ROWS
 from ..shards.sample import Sharded, combine_shards, sample_shards
-from ..subsampling import SUBSAMPLING, AllRows
+from ..subsampling import AllRows
 from ._arviz import arviz_of
+from ._at_all_draws import AtAllDraws
 from ._centring import centre_of, warn_if_held_back
+from ._chosen import chosen_pieces, origin_of
+from ._fit_warnings import raise_if_infinite, warn_of_idle, warn_of_unused, warn_untrustworthy
 from ._parameters import GLMParameters
 from ._prior_conflicts import warn_of_half_normals, warn_of_units, warn_of_wide_prior
 from ._rows_of_fit import RowsOfFit
-from ._saved import defaults_of
 from ._shards import (
     FromShards,
     check_rows_of_shards,
@@ -63,18 +52,6 @@ __all__ = ["BayesianGLM", "all_or_nothing", "check_draw_store"]
 
 # Combined draws get scores if rows x draws x parameters are at most this, since scores take long.
 MOST_SCORED = 3e8
-BLOCK_BYTES = 1 << 23  # bytes of a block of predictors, which stays in cache until it is reduced
-
-
-def _label(component, choices):
-    """The name of a component as users give it, from `choices` of names and classes.
-
-    A sampler may be a name already; a component without a name has that of its class.
-    """
-    if isinstance(component, str):
-        return component
-    names = {kind: name for name, kind in choices.items()}
-    return names.get(type(component), type(component).__name__)
 
 
 def _with_scores(outcome, target):
@@ -99,72 +76,7 @@ def _counting_all_rows(outcome, n_rows):
     return replace(outcome, chosen=outcome.chosen | {"batch_size": n_rows}, batch_sizes=sizes)
 
 
-def _raise_if_infinite(posterior, estimator):
-    """`SamplerDivergedError` if a parameter is beyond the range of floats in some draw."""
-    finite = np.isfinite(posterior.flat).all(axis=(0, 1))
-    if not finite.all():
-        raise SamplerDivergedError(
-            f"{estimator}: draws of {posterior.labels[int(np.argmin(finite))]} have left the range "
-            "of floats. Use priors with lighter tails, or a longer warm-up."
-        )
-
-
-def _warn_of_unused(estimator, sampler):
-    """`UnusedParameterWarning` if `thin` or `n_warmup` was given, and the draws are independent."""
-    asked = {"thin": estimator.thin_, "n_warmup": estimator.n_warmup_}
-    given = {name: getattr(estimator, name) for name in asked}
-    unused = [
-        f"{name}={given[name]!r}"
-        for name, used in asked.items()
-        if not isinstance(given[name], str) and given[name] != used
-    ]
-    if unused and isinstance(sampler, Exact | Importance):
-        have = "has" if len(unused) == 1 else "have"
-        warnings.warn(
-            f"{' and '.join(unused)} {have} no effect: the draws are independent (sampler_="
-            f"{estimator.sampler_!r}), and not steps of a chain. Leave it to 'auto', or ask for "
-            "chains, such as sampler='hmc'.",
-            UnusedParameterWarning,
-            stacklevel=2,
-        )
-
-
-def _warn_of_idle(estimator, n_parts):
-    """`UnusedParameterWarning` for parameters that others leave without a meaning.
-
-    `n_parts` is the number of subposteriors that were combined, or of shards.
-    """
-    needs = {
-        "intercept_prior": ("fit_intercept", estimator.fit_intercept, "True"),
-        "noise_prior": ("noise", isinstance(getattr(estimator, "noise", ""), str), "'infer'"),
-        "combine": ("n_subposteriors", n_parts != 1, "2 or more"),
-    }
-    defaults = defaults_of(type(estimator))
-    for name, (other, has_use, needed) in needs.items():
-        if has_use or name not in defaults:
-            continue
-        value, default = getattr(estimator, name), defaults[name]
-        if value is default or (isinstance(value, str) and value == default):
-            continue
-        warnings.warn(
-            f"{name}={value!r} has no effect with "
-            f"{other}={getattr(estimator, other)!r}: it needs {other} to be {needed}.",
-            UnusedParameterWarning,
-            stacklevel=2,
-        )
-
-
-def _warn_untrustworthy(posterior):
-    """`SamplerConvergenceWarning` about all findings of `quick_findings`, if there are any."""
-    findings = quick_findings(posterior)
-    if findings:
-        first = "The draws disagree with what is known of the posterior."
-        if all(finding.name in OF_THE_POSTERIOR for finding in findings):
-            first = "The posterior itself is degenerate."
-        warnings.warn(f"{first} {said_of(findings)}", SamplerConvergenceWarning, stacklevel=2)
-
-
-class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
+class BayesianGLM(FromShards, AtAllDraws, CallbackSupportMixin, GLMParameters):
     """Base of the estimators whose likelihood is a row model (`skbayes_sg.models`).
 
     A subclass defines `fit`, the constructor if it has parameters of its own (see `GLMParameters`),
@@ -317,7 +229,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             raise SamplerDivergedError(f"{type(self).__name__}: {error}") from None
         with np.errstate(over="ignore"):  # the exponential of a sampled logarithm may overflow
             posterior = self._result(plan, outcome, prior)
-        _raise_if_infinite(posterior, type(self).__name__)
+        raise_if_infinite(posterior, type(self).__name__)
         share = powered(prior, 1.0 / n_subposteriors)
         fitted = self._attributes(posterior)
         fitted["subposteriors_"] = [self._result(plan, shard, share) for shard in shards]
@@ -327,10 +239,12 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         # An earlier fit may have had variables that this one does not have.
         for name in vars(self).get("posterior_", ()):
             vars(self).pop(f"{name}_", None)
-        vars(self).update(fitted, **self._choices(outcome), combine_check_=check, _mode=mode)
-        _warn_untrustworthy(posterior)
-        _warn_of_unused(self, outcome.chosen["sampler"])
-        _warn_of_idle(self, n_subposteriors)
+        vars(self).update(fitted, **chosen_pieces(outcome, self._samplers))
+        self.batch_sizes_, self.combine_check_ = np.array(outcome.batch_sizes), check
+        self._mode = mode
+        warn_untrustworthy(posterior)
+        warn_of_unused(self, outcome.chosen["sampler"])
+        warn_of_idle(self, n_subposteriors)
         warn_if_held_back(self, posterior, prior, plan.centre)
         warn_of_half_normals(posterior, prior, plan.extras)
         warn_of_units(self, posterior, prior)
@@ -347,7 +261,7 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
 
     def _result(self, plan, outcome, prior):
         """The `Posterior` of an `Outcome`, with the evidence that was measured during sampling."""
-        origin, evidence = self._origin(outcome.chosen), outcome.evidence
+        origin, evidence = origin_of(chosen_pieces(outcome, self._samplers)), outcome.evidence
         if not plan.scales:
             evidence = (
                 evidence | outcome.conflict(prior) | outcome.heavy_tails(prior, plan.identified)
@@ -500,96 +414,6 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
             fitted[f"{name}_"] = mean if np.ndim(mean) else float(mean)
         return fitted
 
-    def _checked(self, X, *y):
-        """Checked rows for predictions (with their responses, if given), and an offset.
-
-        The offset is `Exposures` or `GroupRows` of `skbayes_sg.groups.rows`, which are added to
-        the predictors of the rows, or None.
-        """
-        numeric = bool(y) and not is_classifier(self)
-        if self._groups is not None:
-            return self._groups.checked(self, X, *y, y_numeric=numeric)
-        return check_data(self, X, *y, reset=False, y_numeric=numeric), None
-
-    def _linear_draws(self, draws):
-        """Coefficients (n, K, d) and intercepts (n, K) of the K predictors, at some draws."""
-        n = self.posterior_.n_chains * self.posterior_.n_draws
-        B = self.posterior_["coef"].reshape(n, *np.atleast_2d(self.coef_).shape)[draws]
-        b = np.zeros(B.shape[:2])
-        if "intercept" in self.posterior_:
-            b = self.posterior_["intercept"].reshape(-1, B.shape[1])[draws]
-        return B, b
-
-    def _blocks(self, X, offset=None, draws=slice(None)):
-        """A function for blocks of predictors, and the first rows of all blocks.
-
-        ``block(first)`` returns predictors (rows, draws, K) and their `Components`.
-        """
-        self.posterior_.require_draws()
-        B, b = self._linear_draws(draws)
-        S, K, d = B.shape
-        weights = np.empty((d + 1, K * S))  # in C order, in which small products are fastest
-        weights[:-1], weights[-1] = B.transpose(2, 1, 0).reshape(d, K * S), b.T.ravel()
-        limit = min(BLOCK_BYTES, sklearn.get_config()["working_memory"] * 2**20 / 4)
-        step = max(1, int(limit / (8 * S * K)))
-
-        def block(first):
-            rows = slice(first, first + step)
-            eta = affine(X[rows], weights).reshape(-1, K, S).transpose(0, 2, 1)
-            return (eta, AS_DRAWN) if offset is None else offset.added(eta, rows, draws)
-
-        return block, range(0, X.shape[0], step)
-
-    def _of_predictors(self, X, reduce, draws=slice(None), rng=None):
-        """``reduce(eta, components)`` of all blocks of predictors, joined along the rows.
-
-        Memory is bounded. Blocks run on the threads that BLAS would have used for one product. With
-        a generator `rng` they run in order, and effects of unknown levels are drawn.
-        """
-        check_is_fitted(self)
-        X, offset = self._checked(X)
-        if rng is not None and self._groups is not None:
-            offset = offset.drawn(rng, draws)
-        work = lambda rows, eta, components: reduce(eta, components)  # noqa: E731
-        return self._in_blocks(X, work, offset, draws, rng is not None)
-
-    def _in_blocks(self, X, work, offset=None, draws=slice(None), in_order=False):
-        """``work(rows, eta, components)`` of all blocks of predictors, joined along the rows.
-
-        Rows whose group effects are integrated out have blocks of their own.
-        """
-        kinds = None if offset is None else offset.kinds
-        if kinds is None or not kinds.any():
-            return self._map_blocks(X, work, offset, draws, in_order)
-        out = None
-        for kind in np.unique(kinds):
-            rows = np.flatnonzero(kinds == kind)
-
-            def own(places, eta, components, rows=rows):
-                return work(rows[places], eta, components)
-
-            found = self._map_blocks(X[rows], own, offset.take(rows), draws, in_order)
-            if out is None:
-                out = np.empty((len(kinds), *found.shape[1:]), dtype=found.dtype)
-            out[rows] = found
-        return out
-
-    def _map_blocks(self, X, work, offset, draws, in_order):
-        """The results of `work` for all blocks, each a slice of the rows, joined along the rows."""
-        block, firsts = self._blocks(X, offset, draws)
-
-        def of(first):
-            eta, components = block(first)
-            return work(slice(first, first + len(eta)), eta, components)
-
-        if len(firsts) == 1:
-            return of(0)
-        with one_blas_thread as n_threads:
-            return np.concatenate(in_threads(of, firsts, 1 if in_order else n_threads))
-
-    _has_one_peak = True  # whether the likelihood of a row is log-concave in its predictor
-    _is_discrete = True  # whether predictions of rows are probabilities, and not densities
-
     def _check_rows_of_fit(self, *rows):
         """`ValueError` unless the rows are those of the fit, as far as sums over rows tell.
 
@@ -617,24 +441,6 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
         """
         del y
         return np.minimum(weight, 1.0)
-
-    def _of_likelihoods(self, X, y, work, of_fit=False):
-        """``work(rows, log_likelihood)`` of all blocks of rows, joined along the rows.
-
-        The log-likelihoods (rows, draws) are those of each row, without its weight, at each draw.
-        If X has the rows of the fit (`of_fit`), effects of levels with a single row are integrated
-        out.
-        """
-        check_is_fitted(self)
-        (X, y), offset = self._checked(X, y)
-        log_likelihood = self._likelihood_of(y)
-        if of_fit and self._groups is not None and self._has_one_peak:
-            offset = offset.with_single_rows_integrated()
-
-        def of_block(rows, eta, components):
-            return work(rows, components.log_likelihood(partial(log_likelihood, rows), eta))
-
-        return self._in_blocks(X, of_block, offset)
 
     def to_arviz(
         self,
@@ -673,39 +479,3 @@ class BayesianGLM(FromShards, CallbackSupportMixin, GLMParameters):
     def _numbers_of(self, y):
         """Responses as an array of numbers (n_rows,)."""
         return column_or_1d(y)
-
-    @property
-    def _pooled_weights(self):
-        """Weights of the draws of all chains, one chain after the other; None if all the same."""
-        weights = self.posterior_.weights
-        return None if weights is None else np.tile(weights, self.posterior_.n_chains)
-
-    def _origin(self, chosen):
-        """A dict on how the draws were made: only the sampler, if it takes no steps."""
-        sampler = {"sampler": _label(chosen["sampler"], self._samplers)}
-        if np.isnan(chosen["step_size"]):
-            return sampler
-        return sampler | {
-            "gradient": _label(chosen["gradient"], GRADIENTS),
-            "batch_size": chosen["batch_size"],
-            "step_size": float(f"{chosen['step_size']:.4g}"),
-            "thin": chosen["thin"],
-        }
-
-    def _choices(self, outcome):
-        """Fitted attributes that say what every "auto" became, and what was measured."""
-        chosen = outcome.chosen
-        return {
-            "sampler_": _label(chosen["sampler"], self._samplers),
-            "gradient_": _label(chosen["gradient"], GRADIENTS),
-            "subsampling_": _label(chosen["subsampling"], SUBSAMPLING | {"all_rows": AllRows}),
-            "preconditioner_": chosen["preconditioner"],
-            "batch_size_": int(chosen["batch_size"]),
-            "batch_sizes_": np.array(outcome.batch_sizes),
-            "step_size_": float(chosen["step_size"]),
-            "thin_": int(chosen["thin"]),
-            "n_warmup_": int(chosen["n_warmup"]),
-            "n_steps_": int(chosen["n_warmup"] + chosen["thin"] * outcome.n_made),
-            "diagnostics_": {name: float(v) for name, v in outcome.diagnostics.items()},
-            "seconds_": dict(outcome.seconds),
-        }

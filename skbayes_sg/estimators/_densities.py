@@ -13,11 +13,10 @@ from ..dynamics import DYNAMICS, Dynamics, Metropolis
 from ..gradients import GRADIENTS, Gradient
 from ..recipe.request import Request
 from ..schedules import Constant, Schedule
-from ..subsampling import SUBSAMPLING, AllRows, Subsampling
-from ._base import _label
+from ..subsampling import SUBSAMPLING, Subsampling
 from ._saved import SavedEstimator
 
-__all__ = ["DensityEstimator", "chosen_pieces", "dense_data", "origin_of"]
+__all__ = ["DensityEstimator", "dense_data"]
 
 
 class DensityEstimator(CallbackSupportMixin, SavedEstimator):
@@ -99,28 +98,3 @@ def _check_dense(estimator, X, remedy):
             f"{type(estimator).__name__} needs dense data, and X is sparse. Use {remedy} if that "
             "fits into memory."
         )
-
-
-def chosen_pieces(outcome):
-    """The fitted attributes that say what every "auto" became, by name, from an `Outcome`."""
-    chosen = outcome.chosen
-    return {
-        "sampler_": _label(chosen["sampler"], DYNAMICS),
-        "gradient_": _label(chosen["gradient"], GRADIENTS),
-        "subsampling_": _label(chosen["subsampling"], SUBSAMPLING | {"all_rows": AllRows}),
-        "preconditioner_": chosen["preconditioner"],
-        "batch_size_": int(chosen["batch_size"]),
-        "step_size_": float(chosen["step_size"]),
-        "thin_": int(chosen["thin"]),
-        "n_warmup_": int(chosen["n_warmup"]),
-        "n_steps_": int(chosen["n_warmup"] + chosen["thin"] * outcome.n_made),
-        "diagnostics_": {name: float(v) for name, v in outcome.diagnostics.items()},
-        "seconds_": {name: float(np.round(v, 6)) for name, v in outcome.seconds.items()},
-    }
-
-
-def origin_of(pieces):
-    """A dict on how the draws were made, for the heading of summaries, from `chosen_pieces`."""
-    names = "sampler", "gradient", "batch_size", "step_size", "thin"
-    found = {name: pieces[f"{name}_"] for name in names}
-    return found | {"step_size": float(f"{found['step_size']:.4g}")}

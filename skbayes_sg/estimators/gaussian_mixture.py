@@ -17,7 +17,8 @@ from ..densities.mixture import DIAG, FULL, KINDS, SPHERICAL, TIED, ComponentsPr
 from ..densities.mixture_chains import log_densities
 from ..densities.mixture_fit import classified, sample_mixture
 from ..posterior import Posterior
-from ._densities import DensityEstimator, chosen_pieces, dense_data, origin_of
+from ._chosen import chosen_pieces, origin_of
+from ._densities import DensityEstimator, dense_data
 from ._signature import with_parameters_of
 from ._store import all_or_nothing, check_draw_store
 

@@ -28,8 +28,9 @@ from ..diagnostics.verdict import disagree
 from ..exceptions import PriorConflictWarning, SamplerConvergenceWarning
 from ..posterior import Posterior
 from ..priors import Normal
-from ._base import _warn_untrustworthy
-from ._densities import DensityEstimator, chosen_pieces, dense_data, origin_of
+from ._chosen import chosen_pieces, origin_of
+from ._densities import DensityEstimator, dense_data
+from ._fit_warnings import warn_untrustworthy
 from ._signature import with_parameters_of
 from ._store import all_or_nothing, check_draw_store
 
@@ -223,7 +224,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
             fitted = self._attributes(W, outcome, centre, whitening, dewhitening)
             self.__dict__.update(fitted)
             self._left_out = left_out
-            _warn_untrustworthy(fitted["posterior_"])
+            warn_untrustworthy(fitted["posterior_"])
             _warn_of_light_tails((X - centre) @ fitted["components_"].T)
             progress.finish(fitted)
         return self

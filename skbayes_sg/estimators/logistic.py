@@ -24,7 +24,8 @@ from ..models import Logistic, Softmax
 from ..models.class_likelihood import class_log_likelihood
 from ..models.probabilities import mean_probabilities
 from ..shards.dask import parts_of
-from ._base import BLOCK_BYTES, BayesianGLM, all_or_nothing
+from ._at_all_draws import BLOCK_BYTES
+from ._base import BayesianGLM, all_or_nothing
 from ._classes import ClassPredictions, check_labels, check_targets, class_weights, encode
 from ._group_checks import has_groups
 from ._groups import fit_groups

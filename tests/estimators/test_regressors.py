@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLinearRegression, BayesianPoissonRegressor, BayesianRobustRegression
 from skbayes_sg.engine import metropolis
-from skbayes_sg.estimators import _base
+from skbayes_sg.estimators import _at_all_draws
 from skbayes_sg.exceptions import (
     InvalidParameterError,
     PriorConflictWarning,
@@ -570,7 +570,7 @@ def test_samples_do_not_depend_on_threads(monkeypatch):
     X = rng.normal(size=(600, 2))
     model = BayesianLinearRegression(n_draws=20, random_state=0).fit(X, X[:, 0])
     expected = model.sample_y(X, 20, random_state=1)
-    monkeypatch.setattr(_base, "BLOCK_BYTES", 8 * 20 * 10)
+    monkeypatch.setattr(_at_all_draws, "BLOCK_BYTES", 8 * 20 * 10)
     for _ in range(3):
         assert np.allclose(model.sample_y(X, 20, random_state=1), expected, rtol=0, atol=1e-12)
 

@@ -24,7 +24,7 @@ from skbayes_sg import (
     BayesianRobustRegression,
 )
 from skbayes_sg.custom import CustomDensity
-from skbayes_sg.estimators import _base
+from skbayes_sg.estimators import _at_all_draws
 from skbayes_sg.exceptions import ParetoKWarning
 from skbayes_sg.model_selection import compare, loo
 from skbayes_sg.model_selection.pareto_smoothing import (
@@ -197,7 +197,7 @@ def test_every_model_has_the_numbers_of_the_whole_matrix(name, monkeypatch):
     for rows_of_a_block in (1, 7):
         S = model.posterior_.n_chains * model.posterior_.n_draws
         K = np.atleast_2d(model.coef_).shape[0]
-        monkeypatch.setattr(_base, "BLOCK_BYTES", 8 * S * K * rows_of_a_block)
+        monkeypatch.setattr(_at_all_draws, "BLOCK_BYTES", 8 * S * K * rows_of_a_block)
         again = loo(model, sparse.csr_array(X), y)
         assert np.allclose(again.elpd_i, found.elpd_i, rtol=0, atol=1e-11)
         assert np.allclose(again.pareto_k, found.pareto_k, rtol=0, atol=1e-8)

@@ -569,7 +569,7 @@ MUTANTS = [
         "test_weights.py::test_moments_are_those_of_the_formulas",
     ),
     Mutant(
-        "weights ignored by predictions", "estimators/_base.py",
+        "weights ignored by predictions", "estimators/_at_all_draws.py",
         "np.tile(weights, self.posterior_.n_chains)", "None",
         "test_weights.py::test_predictions_are_weighted[2]",
     ),
