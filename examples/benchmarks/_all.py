@@ -24,7 +24,8 @@ ARGUMENTS = {  # where the defaults of a script take longer than a table needs
 SCRIPTS = {path.stem: path for path in sorted(HERE.glob("[!_]*.py"))}
 LEFT_OUT = {
     *("gauntlet", "gradient_noise", "networks", "torch_device", "torch_step", "torch_uncertainty"),
-    *("horseshoe_references", "linear_references", "networks_and_hmc", "reference_posteriors"),
+    *("crossed_levels", "horseshoe_references", "linear_references", "networks_and_hmc"),
+    "reference_posteriors",
 }
 
 if __name__ == "__main__":
