@@ -14,7 +14,7 @@ from .target import Target
 __all__ = ["few_different", "merged", "merged_if_it_pays"]
 
 SEEN = 8_000  # rows that tell whether many are equal
-WORTH = 4  # rows for each different one from which merging pays: finding them is a pass of its own
+WORTH = 2  # rows for each different one from which merging pays: finding them is a pass of its own
 COMPARED = 1 << 14  # rows that are compared at a time
 
 
