@@ -19,14 +19,14 @@ difference of large numbers then.
 import math
 
 import numpy as np
-from scipy.special import betainc, betaincc, betaln
+from scipy.special import betainc, betaincc, gammaln
 
 from .._base.jit import entry, inlined, inner, jit
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..kernels.polygamma import digamma, trigamma
 from ..kernels.sigmoid import HIGHEST as HIGHEST_ETA
 from ..kernels.sigmoid import exp
-from ..kernels.softplus import log1p
+from ..kernels.softplus import log1p, softplus
 from ._base import Model
 from .poisson import count_cdf as poisson_cdf
 from .poisson import poisson_counts
@@ -213,6 +213,21 @@ def _curvature(facts, rows, start, stop, eta, u_out):
         u_out[k, 1] = eta_s * u + s_s * v
 
 
+@entry
+def _log_masses(y, eta, alpha, out):
+    """Write log P(Y = y | η, α) + log y! of each place, where m = e^(η + log α) may be of any size.
+
+    With c = log(1 + min(m, 1/m)), log(1 + m) is max(log m, 0) + c.
+    """
+    for k in range(len(y)):
+        a = max(alpha[k], LOWEST)
+        phi, log_a = 1.0 / a, math.log(a)
+        log_m = eta[k] + log_a
+        c = softplus(-abs(log_m))
+        rising = _rising(y[k], a, phi)
+        out[k] = rising + y[k] * (min(eta[k], -log_a) - c) - phi * (max(log_m, 0.0) + c)
+
+
 @inner
 def _beta_fraction(a, b, x):
     """Return the continued fraction in I_x(a, b) (DLMF 8.17.22), by the modified Lentz method."""
@@ -351,10 +366,11 @@ class NegativeBinomial(Model):
 
     @staticmethod
     def log_density(y, eta, alpha):
-        """log P(Y = y | η, α), with Γ(y + φ)/(Γ(φ) y!) = 1/((y + φ) B(φ, y + 1))."""
-        phi, log_m = 1.0 / alpha, eta + np.log(alpha)
-        ways = -betaln(phi, y + 1.0) - np.log(y + phi)
-        return ways - y * np.logaddexp(0.0, -log_m) - phi * np.logaddexp(0.0, log_m)
+        """log P(Y = y | η, α) = A - log y! + y [η - log(1 + m)] - φ log(1 + m)."""
+        y, eta, alpha, factorial = np.broadcast_arrays(y, eta, alpha, gammaln(np.add(y, 1.0)))
+        out = np.empty(eta.shape)
+        _log_masses(y.ravel(), eta.ravel(), alpha.ravel(), out.ravel())
+        return out - factorial
 
     @staticmethod
     def draw(rng, eta, alpha):

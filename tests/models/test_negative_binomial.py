@@ -83,6 +83,18 @@ def test_the_law_of_counts(alpha):
     assert (np.abs(draws.mean(axis=0) - law.mean()) < 5.0 * error).all()
 
 
+@pytest.mark.parametrize("log_alpha", [-300.0, -18.4, -12.0, -2.9, -2.7, 0.0, 25.0])
+def test_log_densities_of_rows_and_draws_against_sums(log_alpha):
+    mu, alpha = np.array([0.5, 20.0, 1e5]), np.exp([log_alpha, log_alpha - 0.1, log_alpha + 0.1])
+    found = NegativeBinomial.log_density(COUNTS[:, None], np.log(mu), alpha)
+    for y, of_row in zip(COUNTS, found, strict=True):
+        log_y = np.log(mu.astype(np.longdouble)) * y
+        log_y -= np.log(np.arange(1, int(y) + 1, dtype=np.longdouble)).sum()  # less log y!
+        wanted = [float(log_y[k] - by_sums(y, mu[k], alpha[k])[0]) for k in range(3)]
+        size = 1e-13 * (1.0 + mu + y * (1.0 + abs(log_alpha)))
+        assert (np.abs(of_row - wanted) <= size + 1e-12 * np.abs(wanted)).all()
+
+
 # -- posteriors beside quadrature ------------------------------------------------------------------
 
 
