@@ -63,6 +63,29 @@ def test_the_marginal_law_is_that_of_a_dense_matrix(form, variance, shape):
 
 
 @BOTH
+def test_matrices_of_any_size_are_inverted_by_halves_of_at_most_64_rows(form, monkeypatch):
+    """Σ v_j ∂ log p/∂ v_j and the slope by log σ hold the trace of the inverse of all columns."""
+    whole, sizes = linalg.lapack.dtrtri, []
+
+    def inverse(L, **options):
+        sizes.append(len(L))
+        return whole(L, **options)
+
+    monkeypatch.setattr(linalg.lapack, "dtrtri", inverse)
+    sets, precision, raw = made((150, 131), None)
+    noise = np.array([NOISE, 1.7])
+    _, of_scales, of_noise = form(sets, 150.0).marginal(precision, noise)
+    assert max(sizes) <= 64
+    for c, (X, _, y) in enumerate(raw):
+        K = linalg.inv(noise[c] * np.eye(150) + X / precision[c] @ X.T)
+        known = np.einsum("ij,ik,kj->j", X, K, X)
+        expected = 0.5 * (np.square(X.T @ K @ y) - known) / precision[c]
+        np.testing.assert_allclose(of_scales[c], expected, rtol=1e-9, atol=1e-9)
+        expected = noise[c] * (np.square(K @ y).sum() - np.trace(K))
+        np.testing.assert_allclose(of_noise[c], expected, rtol=1e-9)
+
+
+@BOTH
 @INTERCEPTS
 @SHAPES
 def test_its_slopes_are_those_of_differences(form, variance, shape):

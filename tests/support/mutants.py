@@ -1704,6 +1704,12 @@ MUTANTS = [
         "test_normal_rows.py::test_the_marginal_law_is_that_of_a_dense_matrix[tall-flat-FewColumns]",
     ),
     Mutant(
+        "an inverse whose halves have the wrong sign between them", "shrinkage/normal_rows.py",
+        "linalg.blas.dtrmm(-1.0,", "linalg.blas.dtrmm(1.0,",
+        "test_normal_rows.py::"
+        "test_matrices_of_any_size_are_inverted_by_halves_of_at_most_64_rows[FewColumns]",
+    ),
+    Mutant(
         "draws of many columns without their noise", "shrinkage/normal_rows.py",
         "np.sqrt(noise) * rng.standard_normal", "0.0 * rng.standard_normal",
         "test_normal_rows.py::"
