@@ -20,6 +20,8 @@ from .mixture import DIAG, SPHERICAL, TIED
 
 __all__ = ["sweep_many"]
 
+AT_ONCE = 64  # rows of a block
+
 
 @inner
 def _cholesky(M, L_out):
@@ -55,6 +57,34 @@ def _solve(L, b):
 
 
 @inner
+def _log_densities(X, log_w, mu, A, scratch, out):
+    """out[k, i] ← log w_k N(x_i; μ_k, P_k⁻¹), without (2π)^(-d/2), of the rows of a block.
+
+    The loops over rows are the inner ones, which compilers turn into vector instructions; `scratch`
+    has the shape (d + 2, AT_ONCE).
+    """
+    n, d = X.shape
+    centred, s, square = scratch[:d], scratch[d], scratch[d + 1]
+    for k in range(log_w.shape[0]):
+        log_det = log_w[k]
+        for j in range(d):
+            log_det += math.log(A[k, j, j])
+            for i in range(n):
+                centred[j, i] = X[i, j] - mu[k, j]
+        square[:] = 0.0
+        for j in range(d):
+            s[:] = 0.0
+            for m in range(j, d):
+                a, x = A[k, m, j], centred[m]
+                for i in range(n):
+                    s[i] += a * x[i]
+            for i in range(n):
+                square[i] += s[i] * s[i]
+        for i in range(n):
+            out[k, i] = log_det - 0.5 * square[i]
+
+
+@inner
 def _allocate(X, log_w, mu, A, rng, counts, sums, squares, chance):
     """Draw the component z_i of each row; return Σ_i log p(x_i), without (2π)^(-d/2).
 
@@ -64,25 +94,16 @@ def _allocate(X, log_w, mu, A, rng, counts, sums, squares, chance):
     N, d = X.shape
     K, total = log_w.shape[0], 0.0
     counts[:], sums[:], squares[:] = 0.0, 0.0, 0.0
-    log_det = np.empty(K)
-    for k in range(K):
-        log_det[k] = log_w[k]
-        for j in range(d):
-            log_det[k] += math.log(A[k, j, j])
+    block, scratch = np.empty((K, AT_ONCE)), np.empty((d + 2, AT_ONCE))
     for i in range(N):
-        x, most = X[i], -math.inf
+        x, most, place = X[i], -math.inf, i % AT_ONCE
+        if place == 0:
+            _log_densities(X[i : i + AT_ONCE], log_w, mu, A, scratch, block)
         for k in range(K):
-            square = 0.0
-            for j in range(d):
-                s = 0.0
-                for m in range(j, d):
-                    s += A[k, m, j] * (x[m] - mu[k, m])
-                square += s * s
-            chance[k] = log_det[k] - 0.5 * square
-            most = max(most, chance[k])
+            most = max(most, block[k, place])
         share = 0.0
         for k in range(K):
-            share += math.exp(chance[k] - most)
+            share += math.exp(block[k, place] - most)
             chance[k] = share
         total += most + math.log(share)
         u, z = share * rng.random(), 0
