@@ -17,7 +17,7 @@ from .._base.interrupts import without_interrupts
 from ..diagnostics import convergence
 from ..engine.rounds import run_rounds
 from ..priors.table import prior_value
-from ..recipe.gibbs import price_of
+from ..recipe.price import Price
 from .mixture_gibbs import sweep_many
 
 __all__ = ["MixtureDraws", "log_densities", "run_gibbs", "short_runs"]
@@ -205,7 +205,13 @@ def _seconds_of_sweep(X, mixture):
     """
     (n, d), K = X.shape, mixture.K
     products = d * (d + 1) / 2
-    return n * (20.0 + K * (11.0 + 1.4 * products) + 1.5 * products) * 1e-9
+    return n * (20.0 + K * (11.0 + 0.4 * products) + 0.7 * products) * 1e-9
+
+
+def _tell_price(price, seconds, n_sweeps):
+    """Tell the `Price` of a number of sweeps, given the seconds of one sweep of all chains."""
+    price.what = f"A run with {n_sweeps} Gibbs sweeps over all rows in each chain"
+    price.tell(seconds * n_sweeps)
 
 
 def run_gibbs(X, mixture, chains, modes, request, watch=None):
@@ -219,9 +225,8 @@ def run_gibbs(X, mixture, chains, modes, request, watch=None):
     jumps = modes if modes is not None and modes.reached else None
     thin, options = request.thin or 1, {"n_jobs": request.n_jobs, "modes": jumps}
     seconds = len(chains) * _seconds_of_sweep(X, mixture)
-    remedy = "Use fewer draws or chains, fewer rows, n_jobs=-1, or set thin."
-    tell = price_of(seconds, n_warmup, request.n_draws, "Gibbs sampling of the mixture", remedy)
-    tell(thin)
+    price = Price("", "Use fewer draws or chains, fewer rows, n_jobs=-1, or set thin.")
+    _tell_price(price, seconds, n_warmup + thin * request.n_draws)
     if n_warmup:
         _, chains = _sample(X, mixture, chains, 1, n_warmup, **options)
     draws, chains = _sample(X, mixture, chains, request.n_draws, thin, **options, watch=watch)
@@ -232,7 +237,7 @@ def run_gibbs(X, mixture, chains, modes, request, watch=None):
         if request.thin is not None or draws.mu.shape[1] < request.n_draws or not too_few:
             break
         thin *= 2
-        tell(thin)
+        _tell_price(price, seconds, thin * request.n_draws)
         n_more = request.n_draws - request.n_draws // 2
         more, chains = _sample(X, mixture, chains, n_more, thin, **options)
         draws = MixtureDraws(

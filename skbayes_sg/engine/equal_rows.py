@@ -64,17 +64,22 @@ def _classes(target, labels):
     compared in full: if any differ, the result is None. The classes are in the order of their
     keys, which does not depend on that of the rows.
     """
-    X, width = target.X, max(target.n_features, 1)
-    keys = target.over_chunks(lambda rows: _keys(X[rows], labels[rows]), width)
+    X, weights = target.X, _weights_of_keys(target.X, labels)
+    width = 1 if sparse.issparse(X) else max(target.n_features, 1)
+    keys = target.over_chunks(lambda rows: _keys(X[rows], labels[rows], weights), width)
     _, first, of_row = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
     if not _are_equal(X, labels, first[of_row]):
         return None
     return first, np.bincount(of_row, target.weight)
 
 
-def _keys(X, labels):
+def _weights_of_keys(X, labels):
+    """The weights of the columns of X and of the labels in `_keys`."""
+    return streams.fixed().standard_normal(X.shape[1] + labels.shape[1])
+
+
+def _keys(X, labels, weights):
     """A combination of the numbers of each row, the same for equal rows, (n_rows,)."""
-    weights = streams.fixed().standard_normal(X.shape[1] + labels.shape[1])
     w, v = np.split(weights, [X.shape[1]])
     of_columns = X @ w if sparse.issparse(X) else (X * w).sum(axis=1)  # BLAS rounds rows unequally
     return of_columns + (labels * v).sum(axis=1)
@@ -87,7 +92,8 @@ def _seem_equal(X, labels):
     """
     most = X.shape[0] / (WORTH - 1)
     rows = np.unique(streams.fixed().integers(X.shape[0], size=SEEN))
-    different = len(np.unique(_keys(X[rows], labels[rows])))
+    keys = _keys(X[rows], labels[rows], _weights_of_keys(X, labels))
+    different = len(np.unique(keys))
     return different <= most * -np.expm1(-len(rows) / most)
 
 

@@ -40,15 +40,8 @@ from .price import TOLD_SECONDS, seconds_of_closed_form, warn_if_long
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["LARGEST", "Conditional", "NoiseLaw", "few_rows", "has_closed_form"]
-__all__ += [
-    "exact_outcome",
-    "has_linear_model",
-    "is_affordable",
-    "is_linear",
-    "remembered",
-    "run_closed_form",
-]
-__all__ += ["tell_price", "triangle", "triangular_factor"]
+__all__ += ["has_linear_model", "is_affordable", "is_linear", "remembered", "run_closed_form"]
+__all__ += ["exact_outcome", "tell_price", "triangle", "triangular_factor"]
 
 LARGEST = 4000  # number of parameters up to which there is a closed form ...
 MOST_SECONDS = 180.0  # ... above `DENSE_LIMIT` if it is predicted to take at most so many seconds

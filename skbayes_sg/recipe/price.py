@@ -141,7 +141,7 @@ class Price:
     Parameters
     ----------
     what : str
-        What takes the time: the subject of the sentence.
+        What takes the time: the subject of the sentence. It may be changed before `tell`.
     remedy : str
         A sentence on what to do.
     """

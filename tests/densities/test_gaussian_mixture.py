@@ -21,6 +21,7 @@ from skbayes_sg.diagnostics import check_draws
 from skbayes_sg.exceptions import LongRunWarning, MultimodalPosteriorWarning
 from skbayes_sg.priors import Normal
 from skbayes_sg.priors.columns import KIND, SCALE, SHAPE
+from skbayes_sg.recipe import price
 
 SIX = np.array([-1.4, -1.0, -0.2, 0.3, 0.9, 1.4])[:, None]
 
@@ -382,7 +383,7 @@ def test_long_runs_are_told_before_they_begin(monkeypatch):
         X, ComponentsPrior(0, 2, 1, 1.0, np.ones(1), 2.5)
     )
     for n_sweeps in (500 + 200, 200 * short.thin_):
-        monkeypatch.setattr(mixture_chains, "TOLD_SECONDS", 0.99 * n_sweeps * seconds)
+        monkeypatch.setattr(price, "TOLD_SECONDS", 0.99 * n_sweeps * seconds)
         with pytest.warns(LongRunWarning, match=f"{n_sweeps} Gibbs sweeps") as told:
             BayesianGaussianMixture(3, n_draws=200, random_state=0).fit(X)
         again = 200 * short.thin_ > 3 * n_sweeps

@@ -9,7 +9,7 @@ from skbayes_sg import (
     BayesianLogisticRegression,
     BayesianPoissonRegressor,
 )
-from skbayes_sg.engine.equal_rows import _keys, merged, merged_if_it_pays
+from skbayes_sg.engine.equal_rows import _keys, _weights_of_keys, merged, merged_if_it_pays
 from skbayes_sg.engine.target import Target
 from skbayes_sg.groups.problem import GroupProblem
 from skbayes_sg.models import Poisson
@@ -81,7 +81,8 @@ def test_rows_that_a_key_does_not_tell_apart(kind):
     other = X.copy()
     other[:, 0] *= 1e-3
     other[:, 2] = 1e16
-    assert len(np.unique(_keys(other, Y[:, None]))) < len(np.unique(np.c_[other, Y], axis=0))
+    keys = _keys(other, Y[:, None], _weights_of_keys(other, Y[:, None]))
+    assert len(np.unique(keys)) < len(np.unique(np.c_[other, Y], axis=0))
     assert merged_if_it_pays(target(kind(other))).n_rows == N
 
 
