@@ -1,8 +1,9 @@
 """Coordinates around a point of a row density, from first derivatives alone.
 
 The width of each parameter is its posterior standard deviation according to the squares of the
-rows' gradients, whose sum has the expectation of the Hessian (Fisher's information). The Hessian
-comes from differences of the gradient of all rows over a small share of that width.
+rows' gradients, whose sum has the expectation of the Hessian (Fisher's information). Where a model
+does not know the Hessian, it comes from differences of the gradient of all rows over a small share
+of that width.
 """
 
 from bisect import bisect_left
@@ -57,7 +58,13 @@ def fisher_diagonal(target, theta):
 
 
 def likelihood_hessian(target, theta, widths):
-    """Return the Hessian of the negative log-likelihood, by central differences of its gradient."""
+    """Return the Hessian of the negative log-likelihood: the model's, or by central differences.
+
+    These are differences of the gradient over a small share of the `widths` of the parameters.
+    """
+    if target.model.loss_hessian is not None:
+        facts, of_rows = target.data.facts, target.model.loss_hessian
+        return sum(target.over_panels(lambda first, last: of_rows(facts[first:last], theta)))
     H = np.empty((len(theta), len(theta)))
     for j, h in enumerate(SHARE * widths):
         ahead, behind = theta.copy(), theta.copy()

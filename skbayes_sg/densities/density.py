@@ -27,7 +27,9 @@ class RowDensity(Model):
 
     A subclass has the kernels ``loss`` and ``derivative`` of `Model`, in which every row of ``eta``
     is θ, and a row of ``facts`` ends with the numbers of the row. There are no second derivatives
-    of rows, and so the Taylor gradient is refused.
+    of rows, and so the Taylor gradient is refused. Where sums over the rows are faster by products
+    of matrices, a subclass also has ``loss_and_gradient(facts, theta)``, the sum of the weighted
+    losses of rows and its gradient, and ``loss_hessian(facts, theta)``, its Hessian.
 
     Parameters
     ----------

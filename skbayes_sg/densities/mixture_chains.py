@@ -20,7 +20,7 @@ from ..priors.table import prior_value
 from ..recipe.price import Price
 from .mixture_gibbs import sweep_many
 
-__all__ = ["MixtureDraws", "log_densities", "run_gibbs", "short_runs"]
+__all__ = ["MixtureDraws", "PriceOfSweeps", "log_densities", "run_gibbs", "short_runs"]
 
 STARTS = 6  # least number of short runs for each chain
 FEWEST = 24  # least number of short runs for all chains together
@@ -142,6 +142,11 @@ def _log_posterior(mixture, chain):
     return value[0] - prior_value(mixture.table(), mixture.pack(log_w, mu, A)[0])
 
 
+def _runs_of_each(mixture, n_chains):
+    """Return the number of short runs for each chain."""
+    return max(STARTS, -(-FEWEST // n_chains)) if mixture.K > 1 else 1
+
+
 def short_runs(X, mixture, request):
     """Run short runs for each chain.
 
@@ -149,7 +154,7 @@ def short_runs(X, mixture, request):
     there, (n_chains, n_runs).
     """
     runs, values = [], []
-    n_runs = max(STARTS, -(-FEWEST // request.n_chains)) if mixture.K > 1 else 1
+    n_runs = _runs_of_each(mixture, request.n_chains)
     for number in range(request.n_chains):
         rng_rows, rng_noise, _ = streams.of_chain(request.seed, number)
         own = []
@@ -208,25 +213,47 @@ def _seconds_of_sweep(X, mixture):
     return n * (20.0 + K * (11.0 + 0.4 * products) + 0.7 * products) * 1e-9
 
 
-def _tell_price(price, seconds, n_sweeps):
-    """Tell the `Price` of a number of sweeps, given the seconds of one sweep of all chains."""
-    price.what = f"A run with {n_sweeps} Gibbs sweeps over all rows in each chain"
-    price.tell(seconds * n_sweeps)
+class PriceOfSweeps(Price):
+    """Tells what Gibbs sweeps cost, as a `Price`.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, d)
+    mixture : ComponentsPrior
+    n_chains : int
+    """
+
+    def __init__(self, X, mixture, n_chains):
+        super().__init__("", "Use fewer draws or chains, fewer rows, n_jobs=-1, or set thin.")
+        self.n_short = SHORT * _runs_of_each(mixture, n_chains)
+        self.seconds = n_chains * _seconds_of_sweep(X, mixture)  # of one sweep of all chains
+
+    def tell_run(self, request, seconds_of_search):
+        """Tell the price of the run that is asked for, with the short runs and the search first."""
+        n_sweeps = _warmup(request) + (request.thin or 1) * request.n_draws
+        self.tell_sweeps(n_sweeps, self.n_short * self.seconds + seconds_of_search)
+
+    def tell_sweeps(self, n_sweeps, seconds_before=0.0):
+        """Tell the price of a number of sweeps of each chain."""
+        self.what = f"A run with {n_sweeps} Gibbs sweeps over all rows in each chain"
+        self.tell(self.seconds * n_sweeps + seconds_before)
 
 
-def run_gibbs(X, mixture, chains, modes, request, watch=None):
+def _warmup(request):
+    """Return the number of sweeps before the first draw."""
+    return WARMUP if request.n_warmup is None else request.n_warmup
+
+
+def run_gibbs(X, mixture, chains, modes, request, price, watch=None):
     """Make the requested draws by Gibbs sweeps, after the warm-up.
 
-    Return the `MixtureDraws`, their `invariants`, and a dict with the sweeps before the first draw
+    The `PriceOfSweeps` is told again if it turns out to be much higher. Return the `MixtureDraws`, their `invariants`, and a dict with the sweeps before the first draw
     ("n_warmup") and between draws ("thin"). Unless `thin` is given, it is doubled while too few of
     the draws are effective.
     """
-    n_warmup = WARMUP if request.n_warmup is None else request.n_warmup
+    n_warmup = _warmup(request)
     jumps = modes if modes is not None and modes.reached else None
     thin, options = request.thin or 1, {"n_jobs": request.n_jobs, "modes": jumps}
-    seconds = len(chains) * _seconds_of_sweep(X, mixture)
-    price = Price("", "Use fewer draws or chains, fewer rows, n_jobs=-1, or set thin.")
-    _tell_price(price, seconds, n_warmup + thin * request.n_draws)
     if n_warmup:
         _, chains = _sample(X, mixture, chains, 1, n_warmup, **options)
     draws, chains = _sample(X, mixture, chains, request.n_draws, thin, **options, watch=watch)
@@ -237,7 +264,7 @@ def run_gibbs(X, mixture, chains, modes, request, watch=None):
         if request.thin is not None or draws.mu.shape[1] < request.n_draws or not too_few:
             break
         thin *= 2
-        _tell_price(price, seconds, thin * request.n_draws)
+        price.tell_sweeps(thin * request.n_draws)
         n_more = request.n_draws - request.n_draws // 2
         more, chains = _sample(X, mixture, chains, n_more, thin, **options)
         draws = MixtureDraws(

@@ -9,6 +9,7 @@ The last numbers of the facts of a row are x, the covariance type, K, c and d.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from .._base.jit import inner, jit
 from ..kernels.layout import FACT_WEIGHT
 from .density import RowDensity
 from .mixture import DIAG, FULL, SPHERICAL, TIED
+from .mixture_derivatives import loss_and_gradient, loss_hessian
 
 __all__ = ["MixtureDensity", "rows_of"]
 
@@ -159,10 +161,20 @@ def _derivative(facts, rows, start, stop, eta, terms_out):
 
 
 class MixtureDensity(RowDensity):
-    """The density of rows under a mixture of Gaussians; `rows_of` makes the rows that it reads."""
+    """The density of rows under a mixture of Gaussians; `rows_of` makes the rows that it reads.
+
+    Parameters
+    ----------
+    mixture : skbayes_sg.densities.mixture.ComponentsPrior
+    """
 
     loss = staticmethod(_loss)
     derivative = staticmethod(_derivative)
+
+    def __init__(self, mixture):
+        super().__init__(mixture.n_parameters)
+        self.loss_and_gradient = partial(loss_and_gradient, mixture)
+        self.loss_hessian = partial(loss_hessian, mixture)
 
 
 def rows_of(X, mixture):

@@ -16,6 +16,7 @@ from .density import density_target
 from .fit import sample_density
 from .mixture_chains import (
     MixtureDraws,
+    PriceOfSweeps,
     component_log_densities,
     invariants,
     log_densities,
@@ -23,7 +24,7 @@ from .mixture_chains import (
     short_runs,
 )
 from .mixture_density import MixtureDensity, rows_of
-from .mixture_modes import find_modes
+from .mixture_modes import find_modes, seconds_of_search
 from .relabel import permutations_of
 
 __all__ = ["MixtureResult", "classified", "sample_mixture"]
@@ -64,17 +65,20 @@ def sample_mixture(X, mixture, request, *, gibbs, units=(0.0, 1.0), watch=None):
     in which warnings describe modes.
     """
     target = density_target(
-        MixtureDensity(mixture.n_parameters),
+        MixtureDensity(mixture),
         rows_of(X, mixture),
         np.ones(len(X)),
         mixture.table(),
         n_jobs=request.n_jobs,
     )
+    price = PriceOfSweeps(X, mixture, request.n_chains)
+    if gibbs:
+        price.tell_run(request, seconds_of_search(mixture, len(X)))
     with request.timed("short runs"):
         chains, modes = _begun(X, mixture, target, request)
     with request.timed("Gibbs sweeps" if gibbs else "chains in unconstrained coordinates"):
         if gibbs:
-            draws, values, how = run_gibbs(X, mixture, chains, modes, request, watch)
+            draws, values, how = run_gibbs(X, mixture, chains, modes, request, price, watch)
             outcome, weights = None, None
         else:
             outcome = _by_density(X, mixture, target, chains, modes, request, watch)

@@ -29,13 +29,13 @@ from ..priors.table import prior_value
 from .around import DENSE, frame_around, log_laplace_evidence, mode_near
 from .mixture import TIED, ComponentsPrior
 
-__all__ = ["MixtureModes", "find_modes"]
+__all__ = ["MixtureModes", "find_modes", "seconds_of_search"]
 
 DF = 5.0  # degrees of freedom ν of the proposals
-# Number of descents from the ends of short runs to modes: as many as WORK = rows x components x
-# columns² x passes over the rows allows, within these limits.
+# Number of descents from the ends of short runs to modes: as many as take SECONDS by prediction,
+# within these limits.
 FEWEST, MOST = 2, 10
-WORK = 3e8
+SECONDS = 4.0
 MOST_STEPS = 200  # largest number of L-BFGS steps of a descent
 # A short run has ended low if its log posterior is more than WINDOW nats, and the spread of log
 # posteriors within a mode, below the best one.
@@ -252,7 +252,7 @@ def find_modes(mixture, target, starts, values, rng):
         Log posteriors at the starts.
     rng : numpy.random.Generator
     """
-    if mixture.K == 1 or mixture.n_parameters > DENSE:
+    if not _has_search(mixture):
         return None, np.ones(len(starts), dtype=bool)
     order = np.argsort(-values)
     low = values < values.max() - WINDOW - 2.0 * np.sqrt(mixture.n_parameters)
@@ -286,14 +286,30 @@ def _with_modes(found, mixture, target, starts, most):
     return found
 
 
-def _most_descents(mixture, n_rows):
-    """Return how many descents there are at most, which are the fewer the longer each takes.
+def _has_search(mixture):
+    """Whether modes are searched for: not for one component, nor for many parameters."""
+    return mixture.K > 1 and mixture.n_parameters <= DENSE
 
-    A descent passes over all rows for each step, and for the columns of the Hessian.
+
+def _seconds_of_descent(mixture, n_rows):
+    """Return the predicted seconds of a descent, which passes over all rows for each step.
+
+    At its end there is a Hessian. The constants are nanoseconds, as measured on one machine.
     """
-    passes = MOST_STEPS + 2 * mixture.n_parameters
-    work = float(n_rows) * mixture.K * mixture.d**2 * passes
-    return int(np.clip(WORK / work, FEWEST, MOST))
+    step = mixture.K * (90.0 + 0.5 * mixture.d**2)
+    return 0.05 + n_rows * (MOST_STEPS * step + 0.12 * mixture.n_parameters**2) * 1e-9
+
+
+def _most_descents(mixture, n_rows):
+    """Return how many descents there are at most, which are the fewer the longer each takes."""
+    return int(np.clip(SECONDS / _seconds_of_descent(mixture, n_rows), FEWEST, MOST))
+
+
+def seconds_of_search(mixture, n_rows):
+    """Return the predicted seconds of `find_modes`."""
+    if not _has_search(mixture):
+        return 0.0
+    return _most_descents(mixture, n_rows) * _seconds_of_descent(mixture, n_rows)
 
 
 def _within(found, theta, reach):

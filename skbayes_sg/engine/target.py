@@ -256,6 +256,8 @@ class Target:
         """Return the negative log-likelihood and its gradient at θ, with the `quadratic`."""
 
         def work(first, last):
+            if self.model.loss_and_gradient is not None:
+                return self.model.loss_and_gradient(self.data.facts[first:last], theta)
             value, g = 0.0, 0.0
             for rows, block in self._blocks(first, last):
                 facts, eta = self.data.facts[rows], self._predictors(block, theta)

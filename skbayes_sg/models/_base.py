@@ -96,6 +96,8 @@ class Model:
     replace_by_derivatives: Any = None
     curvature: Any = None
     count_cdf: Any = None
+    loss_and_gradient: Any = None
+    loss_hessian: Any = None
 
     @staticmethod
     def response(x):

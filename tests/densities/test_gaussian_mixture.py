@@ -11,7 +11,7 @@ from sklearn.mixture import GaussianMixture
 
 from skbayes_sg import BayesianGaussianMixture
 from skbayes_sg.custom import CustomDensity
-from skbayes_sg.densities import mixture_chains
+from skbayes_sg.densities import mixture_chains, mixture_fit, mixture_modes
 from skbayes_sg.densities.density import density_target
 from skbayes_sg.densities.mixture import ComponentsPrior
 from skbayes_sg.densities.mixture_density import MixtureDensity, rows_of
@@ -220,7 +220,7 @@ def test_points_of_other_modes_are_offered_under_the_nearest_labels():
     mixture = ComponentsPrior(0, 3, 2, 1.0, np.full(2, 3.0), 4.0)
     rng = np.random.default_rng(0)
     target = density_target(
-        MixtureDensity(mixture.n_parameters),
+        MixtureDensity(mixture),
         rows_of(rng.standard_normal((20, 2)), mixture),
         np.ones(20),
         mixture.table(),
@@ -379,15 +379,21 @@ def test_long_runs_are_told_before_they_begin(monkeypatch):
         warnings.simplefilter("error", LongRunWarning)
         short = BayesianGaussianMixture(3, n_draws=200, random_state=0).fit(X)
     assert short.thin_ > 1
-    seconds = 4 * mixture_chains._seconds_of_sweep(
-        X, ComponentsPrior(0, 2, 1, 1.0, np.ones(1), 2.5)
-    )
-    for n_sweeps in (500 + 200, 200 * short.thin_):
-        monkeypatch.setattr(price, "TOLD_SECONDS", 0.99 * n_sweeps * seconds)
-        with pytest.warns(LongRunWarning, match=f"{n_sweeps} Gibbs sweeps") as told:
+    mixture = ComponentsPrior(0, 3, 1, 1.0, np.ones(1), 2.5)
+    known = mixture_chains.PriceOfSweeps(X, mixture, 4)
+    for search in (mixture_modes.seconds_of_search(mixture, 300), 0.0):
+        monkeypatch.setattr(mixture_fit, "seconds_of_search", lambda *_, s=search: s)
+        first = (700 + known.n_short) * known.seconds + search
+        monkeypatch.setattr(price, "TOLD_SECONDS", 0.99 * first)
+        with pytest.warns(LongRunWarning, match="700 Gibbs sweeps") as told:
             BayesianGaussianMixture(3, n_draws=200, random_state=0).fit(X)
-        again = 200 * short.thin_ > 3 * n_sweeps
+        again = 200 * short.thin_ * known.seconds > 3 * first
         assert sum(w.category is LongRunWarning for w in told) == 1 + again
+    last = 200 * short.thin_ * known.seconds
+    assert last > 2.0 * first
+    monkeypatch.setattr(price, "TOLD_SECONDS", 0.99 * last)
+    with pytest.warns(LongRunWarning, match=f"{200 * short.thin_} Gibbs sweeps"):
+        BayesianGaussianMixture(3, n_draws=200, random_state=0).fit(X)
 
 
 @pytest.mark.parametrize(

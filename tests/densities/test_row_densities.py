@@ -7,7 +7,7 @@ from batch_laws import N, moments
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from skbayes_sg.densities import fit
+from skbayes_sg.densities import fit, mixture_derivatives
 from skbayes_sg.densities import mixture as mixtures
 from skbayes_sg.densities.around import frame_around, likelihood_hessian, with_row_terms
 from skbayes_sg.densities.density import density_target, row_gradients
@@ -28,7 +28,7 @@ def prior_of(kind, K=2, d=2):
 
 def mixture_target(kind):
     own = prior_of(kind)
-    return density_target(MixtureDensity(own.n_parameters), rows_of(X, own), WEIGHT, own.table())
+    return density_target(MixtureDensity(own), rows_of(X, own), WEIGHT, own.table())
 
 
 def sources_target():
@@ -90,6 +90,28 @@ def test_values_and_gradients_of_rows(name):
     other = target.likelihood(np.zeros(len(theta)) + 0.7 * theta)[0]
     constant = log_p(theta) - log_p(0.7 * theta)
     assert np.isclose(value - other, -WEIGHT @ constant.real, rtol=1e-11)
+
+
+@pytest.mark.parametrize("kind", range(4), ids=mixtures.KINDS)
+def test_products_of_matrices_and_kernels_agree(kind, monkeypatch):
+    """Three components in three columns, blocks of rows, the last of them smaller."""
+    monkeypatch.setattr(mixture_derivatives, "BLOCK_BYTES", 1)
+    rng, own = np.random.default_rng(kind), prior_of(kind, 3, 3)
+    rows = rows_of(rng.standard_normal((150, 3)), own)
+    target = density_target(MixtureDensity(own), rows, rng.uniform(0.2, 3.0, 150), own.table())
+    theta = place(target)
+    value, g = target.likelihood(theta)
+    of_rows = row_gradients(target, theta, np.arange(150))
+    np.testing.assert_allclose(g, of_rows.sum(axis=0), rtol=1e-12, atol=1e-11)
+    loss = target.model.loss(target.data.facts, np.arange(150), 0, 150, theta[None])
+    assert value == pytest.approx(loss, rel=1e-13)
+    h, H = 1e-5, likelihood_hessian(target, theta, None)
+    wanted = [
+        (target.likelihood(theta + h * e)[1] - target.likelihood(theta - h * e)[1]) / (2 * h)
+        for e in np.eye(len(theta))
+    ]
+    np.testing.assert_allclose(H, wanted, rtol=1e-7, atol=1e-7 * np.abs(H).max())
+    assert np.array_equal(H, H.T)
 
 
 @every

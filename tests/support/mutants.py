@@ -1617,6 +1617,21 @@ MUTANTS = [
         "test_row_densities.py::test_values_and_gradients_of_rows[diag]",
     ),
     Mutant(
+        "a Hessian without the covariance of slopes", "densities/mixture_derivatives.py",
+        "H += mean.T @ (weight[:, None] * mean)", "H += 0.0",
+        "test_row_densities.py::test_products_of_matrices_and_kernels_agree[full]",
+    ),
+    Mutant(
+        "means and triangles that move apart", "densities/mixture_derivatives.py",
+        " + A[:, columns] * sums.m[rows]", "",
+        "test_row_densities.py::test_products_of_matrices_and_kernels_agree[tied]",
+    ),
+    Mutant(
+        "logarithms that do not bend", "densities/mixture_derivatives.py",
+        "bends = np.where(same, 0.25 * entries, 0.0)", "bends = np.zeros(len(entries))",
+        "test_row_densities.py::test_products_of_matrices_and_kernels_agree[spherical]",
+    ),
+    Mutant(
         "one degree of freedom for all columns", "densities/mixture.py",
         "((self.df - j) / 2.0, 0.5) if i == j", "(self.df / 2.0, 0.5) if i == j",
         "test_gaussian_mixture.py::test_the_prior_of_a_precision_is_a_wishart_law",
