@@ -19,7 +19,7 @@ from scipy import linalg
 from .._base import streams
 from ..diagnostics import convergence
 from ..diagnostics.verdict import NOISE as BIASED
-from ..dynamics import BAOAB, Metropolis
+from ..dynamics import BAOAB, Importance, Metropolis
 from ..engine.run import Setup, new_chains, sample
 from ..exceptions import InvalidParameterError, SamplerConvergenceWarning, StepSizeWarning
 from ..geometry import preconditioning
@@ -41,6 +41,7 @@ from .around import (
     without_maximum,
 )
 from .density import row_gradients
+from .independent import run_independent
 
 __all__ = ["check_request", "sample_density"]
 
@@ -95,7 +96,7 @@ def check_request(request, n_rows):
         )
 
 
-def sample_density(target, starts, request, watch=None, *, search=True):
+def sample_density(target, starts, request, watch=None, *, search=True, independent=False):
     """Draw from the posterior of a row density.
 
     Parameters
@@ -111,6 +112,10 @@ def sample_density(target, starts, request, watch=None, *, search=True):
     search : bool, default=True
         Whether to look for the modes near the starts. If a sampler and its step size are given,
         there is no search in any case.
+    independent : bool, default=False
+        Whether independent draws are tried first if nothing is asked for. That is for densities
+        that are known to be smooth and to have no narrow peaks away from most of their mass, which
+        no weights would tell of.
 
     Returns
     -------
@@ -127,6 +132,11 @@ def sample_density(target, starts, request, watch=None, *, search=True):
         points = _maxima(target, starts, request) if search and not named else list(starts)
         modes = _modes(target, points, _kind(target, request, named))
     convergence.prepare()
+    outcome = None
+    if isinstance(request.sampler, Importance) or (independent and request.leaves_all_to_auto):
+        outcome = run_independent(modes, request, watch)
+    if outcome is not None:
+        return replace(outcome, seconds=request.seconds), modes
     exact = _wants_all_rows(request)
     with request.timed("chains on all rows" if exact else "stochastic chains"):
         outcome = (run_exact if exact else _run_stochastic)(modes, request, watch)

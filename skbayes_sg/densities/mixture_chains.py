@@ -247,9 +247,9 @@ def _warmup(request):
 def run_gibbs(X, mixture, chains, modes, request, price, watch=None):
     """Make the requested draws by Gibbs sweeps, after the warm-up.
 
-    The `PriceOfSweeps` is told again if it turns out to be much higher. Return the `MixtureDraws`, their `invariants`, and a dict with the sweeps before the first draw
-    ("n_warmup") and between draws ("thin"). Unless `thin` is given, it is doubled while too few of
-    the draws are effective.
+    The `PriceOfSweeps` is told again if it turns out to be much higher. Return the `MixtureDraws`,
+    their `invariants`, and a dict with the sweeps before the first draw ("n_warmup") and between
+    draws ("thin"). Unless `thin` is given, it is doubled while too few of the draws are effective.
     """
     n_warmup = _warmup(request)
     jumps = modes if modes is not None and modes.reached else None

@@ -25,6 +25,8 @@ class DensityEstimator(CallbackSupportMixin, SavedEstimator):
     _doc_link_module = "skbayes_sg"
     _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
     _other_samplers: ClassVar[tuple] = ()  # names of samplers that are not of `skbayes_sg.dynamics`
+    _samplers: ClassVar[dict] = DYNAMICS  # accepted names of samplers, and their classes
+    _kinds_of_samplers: ClassVar[tuple] = (Dynamics, Metropolis)
 
     def __init__(
         self,
@@ -62,9 +64,9 @@ class DensityEstimator(CallbackSupportMixin, SavedEstimator):
         """
         p = Parameters(self)
         others = isinstance(self.sampler, str) and self.sampler in self._other_samplers
-        choices = dict.fromkeys(self._other_samplers) | DYNAMICS
+        choices = dict.fromkeys(self._other_samplers) | self._samplers
         request = Request(
-            sampler=None if others else p.component("sampler", choices, (Dynamics, Metropolis)),
+            sampler=None if others else p.component("sampler", choices, self._kinds_of_samplers),
             gradient=p.component("gradient", GRADIENTS, Gradient),
             subsampling=p.component("subsampling", SUBSAMPLING, Subsampling),
             batch_size=p.batch_size(n_rows),

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -25,12 +25,13 @@ from ..densities.fit import sample_density
 from ..densities.ica import LogisticSources, aligned, log_density
 from ..diagnostics import convergence
 from ..diagnostics.verdict import disagree
+from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
 from ..exceptions import PriorConflictWarning, SamplerConvergenceWarning
 from ..posterior import Posterior
 from ..priors import Normal
 from ._chosen import chosen_pieces, origin_of
 from ._densities import DensityEstimator, dense_data
-from ._fit_warnings import warn_untrustworthy
+from ._fit_warnings import warn_of_unused, warn_untrustworthy
 from ._signature import with_parameters_of
 from ._store import all_or_nothing, check_draw_store
 
@@ -63,11 +64,14 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
     prior_precision : float, default=1.0
         Prior precision :math:`\lambda` of each entry of W, which multiplies whitened rows.
     sampler : str or object, default="auto"
-        "hmc" on all rows, "mala", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an
-        object of `skbayes_sg.dynamics`. "auto" is "hmc", or "baoab" if a batch size, a subsampling
-        scheme or a gradient other than "full" is given. The search for the posterior mode starts at
-        the solution of FastICA, and all chains begin near this mode. If a sampler and a step size
-        are both given, there is no search, and chains begin near the solution of FastICA.
+        "importance" (independent draws around the mode, corrected by importance weights), "hmc" on
+        all rows, "mala", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an object of
+        `skbayes_sg.dynamics`. "auto" is "importance" if nothing but numbers of chains and draws is
+        given, where the weights can be trusted, and otherwise "hmc"; or "baoab" if a batch size, a
+        subsampling scheme or a gradient other than "full" is given. The search for the posterior
+        mode starts at the solution of FastICA, and all draws are made around this mode. If a
+        sampler and a step size are both given, there is no search, and chains begin near the
+        solution of FastICA.
     gradient : str or Gradient, default="auto"
         "minibatch", "saga", "svrg", "control_variate" or "full". "auto" is "minibatch".
     subsampling : str or Subsampling, default="auto"
@@ -115,10 +119,11 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         The choices made for "auto", or those given.
     batch_size_, step_size_, thin_, n_warmup_, n_steps_ : int or float
         The numbers chosen for "auto", or those given; `n_steps_` is the number of steps, or
-        trajectories, of each chain.
+        trajectories, of each chain. Independent draws take no steps: `step_size_` is NaN.
     diagnostics_, seconds_ : dict of str to float
-        Measurements of the chains, among them the smallest effective sample size and the largest
-        R-hat; and the wall time of each part of the fit in seconds.
+        Measurements of the draws, among them the smallest effective sample size, the largest R-hat
+        and, for "importance", Pareto k of the weights ("pareto_k", reliable below 0.7); and the
+        wall time of each part of the fit in seconds.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -138,6 +143,8 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
     -----
     SamplerConvergenceWarning, StepSizeWarning, LongRunWarning
         If the draws cannot be trusted, or if the run will take long.
+    UnusedParameterWarning
+        If a warm-up or thinning is given and the draws are independent.
     PriorConflictWarning
         If sources have lighter tails than a normal distribution: the model cannot separate them.
 
@@ -165,6 +172,9 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
     >>> np.allclose(ica.inverse_transform(ica.transform(X)), X)
     True
     """
+
+    _samplers: ClassVar[dict] = DYNAMICS | {"importance": Importance}
+    _kinds_of_samplers: ClassVar[tuple] = (Dynamics, Importance, Metropolis)
 
     @with_parameters_of(DensityEstimator)
     def __init__(
@@ -218,12 +228,14 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
             # Chains that change order or signs have converged: aligned draws are judged.
             request = replace(request, comparable=False)
             with one_blas_thread:
-                outcome, modes = sample_density(target, start[None].copy(), request, progress)
+                begun = start[None].copy()
+                outcome, modes = sample_density(target, begun, request, progress, independent=True)
             W = outcome.draws.reshape(-1, d, d)
             W = aligned(W, modes.frame.centre.theta.reshape(d, d))
             fitted = self._attributes(W, outcome, centre, whitening, dewhitening)
             self.__dict__.update(fitted)
             self._left_out = left_out
+            warn_of_unused(self, outcome.chosen["sampler"])
             warn_untrustworthy(fitted["posterior_"])
             _warn_of_light_tails((X - centre) @ fitted["components_"].T)
             progress.finish(fitted)
@@ -265,7 +277,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         p = whitening.shape[1]
         columns = getattr(self, "feature_names_in_", [f"x{k}" for k in range(p)])
         labels = [f"components[{j}, {name}]" for j in range(d) for name in columns]
-        pieces = chosen_pieces(outcome)
+        pieces = chosen_pieces(outcome, self._samplers)
         known = {"weights": outcome.weights, "evidence": outcome.evidence}
         posterior = Posterior(
             components, {"components": (d, p)}, labels, origin_of(pieces), **known

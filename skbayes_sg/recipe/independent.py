@@ -39,7 +39,7 @@ from .request import Outcome, chosen_without_steps, moments_and_kept
 from .scale_mixture import is_quick, suits_gibbs
 
 __all__ = ["is_possible", "measured_of", "proposals_of", "run_independent"]
-__all__ += ["warned_of_chains", "weighed_draws"]
+__all__ += ["warn_of_weights", "warned_of_chains", "weighed_draws", "with_ess_in_theta"]
 
 MOST_SECONDS = 60.0  # largest predicted cost of chains in lockstep
 # With a smaller share of effective draws, chains on all rows that take at most BEARABLE_SECONDS are
@@ -137,7 +137,7 @@ def run_independent(modes, request, watch=None):
         if not named and _reaches_less_far(proposals, request):
             return None
     with request.timed("weighing"):
-        found = _with_ess_in_theta(
+        found = with_ess_in_theta(
             weighed_draws(modes, proposals, n, rng, partial(_budget, request)), frame, request
         )
     if not named and _gives_way(found, modes, n, request):
@@ -145,7 +145,7 @@ def run_independent(modes, request, watch=None):
     if not found.holds:
         if not named and not found.is_sound:
             return None
-        _warn(found)
+        warn_of_weights(found)
     with request.timed("scores"):
         outcome = _outcome(proposals[0], found, modes, request, watch)
         is_cheap = seconds_of_chains(frame.target, request) <= EXACT_SECONDS
@@ -209,7 +209,7 @@ def _budget(request, proposal):
     return Budget(MOST_SECONDS / one, tell, chains / one)
 
 
-def _with_ess_in_theta(found, frame, request):
+def with_ess_in_theta(found, frame, request):
     """Return the draws with the effective sample size of the parameters, if that is smaller.
 
     The parameters, which `check` looks at, may mix worse in chains in lockstep than coordinates φ.
@@ -222,7 +222,7 @@ def _with_ess_in_theta(found, frame, request):
     return replace(found, ess=float(np.fmin(found.ess, ess)))
 
 
-def _warn(found):
+def warn_of_weights(found):
     """Warn that the importance weights cannot be trusted, or that few draws are effective."""
     effective = f"{found.ess:.0f} of {len(found.phi)} draws are effective"
     message = (

@@ -137,6 +137,11 @@ class Request:
         return self.names[parameter] if len(self.names) else f"parameter {parameter}"
 
     @property
+    def leaves_all_to_auto(self):
+        """Whether nothing is asked for but numbers of chains and draws."""
+        return self.is_open and self.n_warmup is None and self.thin is None
+
+    @property
     def is_open(self):
         """Whether the method is left to the recipe."""
         asked = self.sampler, self.gradient, self.subsampling, self.batch_size, self.step_size

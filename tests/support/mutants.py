@@ -1617,6 +1617,27 @@ MUTANTS = [
         "test_row_densities.py::test_values_and_gradients_of_rows[diag]",
     ),
     Mutant(
+        "signs of sources forgotten in sums", "densities/ica.py",
+        "g += (signs * (1.0 - e)", "g += ((1.0 - e)",
+        "test_row_densities.py::test_values_and_gradients_of_rows[sources]",
+    ),
+    Mutant(
+        "determinants that do not bend", "densities/ica.py",
+        "H += total * np.einsum", "H += 0.0 * np.einsum",
+        "test_row_densities.py::test_hessian_by_differences[sources]",
+    ),
+    Mutant(
+        "gradients that are not pulled back", "densities/independent.py",
+        "g = preconditioning.pull_back(self.frame.F, np.array(g).T).T", "g = np.array(g)",
+        "test_independent_densities.py::test_a_wrong_width_costs_efficiency_only[narrow]",
+    ),
+    Mutant(
+        "poor weights kept where chains are cheap", "densities/independent.py",
+        "return seconds <= BEARABLE_SECONDS and (poor or tails)", "return False",
+        "test_independent_densities.py::test_chains_are_preferred_where_weights_are_poor_and_chains"
+        "_take_little_time",
+    ),
+    Mutant(
         "a Hessian without the covariance of slopes", "densities/mixture_derivatives.py",
         "H += mean.T @ (weight[:, None] * mean)", "H += 0.0",
         "test_row_densities.py::test_products_of_matrices_and_kernels_agree[full]",

@@ -1,0 +1,160 @@
+"""Draws of a row density by importance sampling, where the posterior is nearly normal.
+
+Laplace's approximation at the mode is the proposal. Its draws are weighted by the density of all
+rows, and judged and resampled as those of models with linear predictors are
+(`skbayes_sg.importance.sample`). Where the weights cannot be trusted, many chains in lockstep take
+their place, in the same coordinates and with gradients of all rows.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from .._base import streams
+from ..dynamics import Importance
+from ..geometry import preconditioning
+from ..importance.certificate import certified
+from ..importance.lockstep import UNLIMITED, USUAL_STEPS, Budget
+from ..importance.sample import certified_draws
+from ..importance.warps import unwarped
+from ..recipe.independent import warn_of_weights, with_ess_in_theta
+from ..recipe.price import (
+    BEARABLE_SECONDS,
+    EXACT_WARMUP,
+    seconds_of_chains,
+    seconds_of_rows,
+    warn_of_lockstep,
+)
+from ..recipe.request import Outcome, chosen_without_steps
+
+__all__ = ["run_independent"]
+
+POOR = 0.25  # share of effective draws below which chains that take little time are better
+# Draws that are tried first, and their least effective share where chains on all rows are dear.
+TRIED, HOPELESS = 100, 0.02
+REMEDY = "Make fewer draws (n_draws)."
+
+
+class _AllRows:
+    """U at draws φ of a frame, exact in all rows, with the interface of a `Potential`."""
+
+    order = 2  # as of a `Potential` that is exact in all rows
+
+    def __init__(self, frame):
+        self.frame, self.target = frame, frame.target
+        self.n_exact = self.target.n_rows
+        self.at_centre = self.target.value_and_gradient(frame.centre.theta)[0]
+
+    @property
+    def work(self):
+        """About the number of multiplications in a gradient at one draw."""
+        return float(self.n_exact * self.target.n_parameters)
+
+    def values(self, phi):
+        """U - U(θ̂) at the rows of `phi`, (n_draws,)."""
+        return self._both(phi)[0]
+
+    def gradients(self, phi):
+        """∇_φ U at the rows of `phi`, (n_draws, n_parameters)."""
+        return self._both(phi)[1]
+
+    def _both(self, phi):
+        places = self.frame.theta(phi)
+        values, g = zip(*map(self.target.value_and_gradient, places), strict=True)
+        g = preconditioning.pull_back(self.frame.F, np.array(g).T).T
+        return np.array(values) - self.at_centre, g
+
+
+class _Laplace:
+    """Laplace's approximation, with the interface of a `Proposal`: no row is kept to an order."""
+
+    other_motion = None
+
+    def __init__(self, frame):
+        self.frame, self.n_parameters = frame, frame.target.n_parameters
+        self.warps = unwarped(self.n_parameters)
+
+    @cached_property
+    def exact(self):
+        """The potential of all rows."""
+        return _AllRows(self.frame)
+
+    @property
+    def surrogate(self):
+        """The potential of chains in lockstep: that of all rows."""
+        return self.exact
+
+    def potentials(self, left, phi):
+        """Return no cheaper potentials than that of all rows."""
+        return ()
+
+
+def run_independent(modes, request, watch=None):
+    """The `Outcome` of independent draws, or None where chains on all rows are worth more.
+
+    Where importance sampling was asked for by name there is always an outcome, with a warning if
+    the weights cannot be trusted.
+    """
+    frame, named = modes.frame, isinstance(request.sampler, Importance)
+    if not named and (len(modes) > 1 or not frame.whitened):
+        return None
+    n, rng = request.n_chains * request.n_draws, streams.of_proposal(request.seed)
+    budget = UNLIMITED if named else _budget(frame.target, request)
+    seconds = seconds_of_chains(frame.target, request)
+    least = POOR if seconds <= BEARABLE_SECONDS else HOPELESS
+    with request.timed("weighing"):
+        proposal = _Laplace(frame)
+        if not named and _few_are_effective(proposal, least, streams.child(rng)):
+            return None
+        found = certified_draws(proposal, n, rng, lambda proposal: budget)
+        found = with_ess_in_theta(found, frame, request)
+    if not named and _gives_way(found, n, seconds):
+        return None
+    if not found.holds:
+        warn_of_weights(found)
+    return _outcome(found, frame, request, watch)
+
+
+def _few_are_effective(proposal, share, rng):
+    """Whether less than a share of the first draws is effective, so that no more need be tried."""
+    psi = rng.standard_normal((TRIED, proposal.n_parameters))
+    with np.errstate(all="ignore"):
+        log_weights = 0.5 * np.square(psi).sum(axis=1) - proposal.exact.values(psi)
+    return certified(log_weights).ess < share * TRIED
+
+
+def _budget(target, request):
+    """The `Budget` of chains in lockstep: as many gradients as chains on all rows would take."""
+    trajectories = request.n_chains * (request.n_draws * (request.thin or 1) + EXACT_WARMUP)
+    seconds = seconds_of_rows(target, target.n_rows)
+
+    def tell(n_gradients):
+        warn_of_lockstep(n_gradients * seconds, target.n_parameters, REMEDY)
+
+    return Budget(USUAL_STEPS * trajectories, tell)
+
+
+def _gives_way(found, n_draws, seconds):
+    """Whether chains on all rows, which take so many seconds, are worth more than these draws."""
+    if not found.holds:
+        return True
+    poor = found.ess < POOR * n_draws
+    tails = not found.chains and found.certificate.has_heavy_tail
+    return seconds <= BEARABLE_SECONDS and (poor or tails)
+
+
+def _outcome(found, frame, request, watch):
+    """The `Outcome` of certified draws, with their diagnostics and evidence."""
+    draws = frame.theta(found.phi).reshape(request.n_chains, request.n_draws, -1)
+    if watch is not None:
+        watch(lambda: (draws, None), 1.0)
+    k = float(np.fmax(found.certificate.pareto_k, 0.0))
+    measured = {"min_ess": found.ess, "max_rhat": found.rhat, "pareto_k": k}
+    measured["weights_ess"] = found.certificate.ess
+    measured |= {f"lockstep_{name}": value for name, value in found.chains.items()}
+    evidence = {"resampled_share": np.array([found.share]), "pareto_k": np.array([k])}
+    if not found.chains:
+        evidence["independent"] = np.ones(1)
+    rows = np.full(draws.shape[:2], float(frame.target.n_rows))
+    chosen = chosen_without_steps(Importance(), frame.kind, frame.target.n_rows)
+    return Outcome(draws, chosen, measured, rows, evidence=evidence)
