@@ -29,7 +29,7 @@ differ: nothing here depends on the seed.
 import heapq
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
+from itertools import chain, count
 
 import numpy as np
 from scipy import linalg
@@ -40,7 +40,7 @@ from ..models import Robust
 from ..priors import Flat, Laplace, Normal, StudentT
 from ..priors.columns import KIND, LOC, POWER, SCALE, SHAPE
 from ..priors.families import of_family
-from ..priors.table import starting_point
+from ..priors.table import prior_value, starting_point
 from . import preconditioning
 from .frame import build_frame
 from .mode import decrement, find_centre, informative_rows, newton, not_finite
@@ -57,6 +57,7 @@ LONGER = 10.0  # the steps of all descents may take so many times as long as is 
 MOST_MODES = 24  # largest number of minima that are followed on all rows
 NEAR = 1.0  # posterior standard deviations within which two minima are one
 EXPANDED = 15.0  # moves begin at modes with log evidence at most so many nats below the best
+ON_THE_WAY, SLIGHT = 12, 1e-3  # points on a way from a minimum, and nats by which U has fallen
 CONVEX = 4.0  # safety factor in the comparison of curvatures of likelihood and prior
 WIDE, NARROW = 1e-4, 1e8  # precisions of normal priors, in units of the likelihood's curvature
 STRONG = 2.0  # nats that a coefficient must add to the likelihood to begin a descent
@@ -410,7 +411,8 @@ class _Search:
     def _moves(self, moves_from, told=True):
         """Descend from the points that `moves_from` gives for each minimum, the best minimum first.
 
-        New minima take their turn. If a limit ends this, the search is incomplete, if `told`.
+        New minima take their turn. If a limit ends this, the search is incomplete, if `told` and if
+        any point that was not tried may lead to another minimum.
         """
         order, queue = count(), []
         for mode in self.found:
@@ -419,13 +421,41 @@ class _Search:
             _, _, mode = heapq.heappop(queue)
             if mode.log_evidence < max(m.log_evidence for m in self.found) - EXPANDED:
                 return
-            for start in moves_from(mode):
+            starts = iter(moves_from(mode))
+            for start in starts:
                 if len(self.found) > 2 * MOST_MODES or self.left == 0:
-                    self.complete &= not told
+                    untried = [(mode, chain([start], starts))]
+                    untried += [(other, moves_from(other)) for _, _, other in queue]
+                    self.complete &= not (told and self._lead_elsewhere(untried))
                     return
                 new = self.descend(start)
                 if new is not None:
                     heapq.heappush(queue, (-new.log_evidence, next(order), new))
+
+    def _lead_elsewhere(self, untried):
+        """Whether any of the points that were not tried, of each minimum, may lead to another one.
+
+        Descents would return from points between which and the minimum U only rises.
+        """
+        if len(self.found) > 2 * MOST_MODES:
+            return True
+        A = self.target.design(slice(0, self.target.n_rows))
+        ways = ((mode.theta, start) for mode, starts in untried for start in starts)
+        return any(self._has_barrier(A, *way) for way in ways)
+
+    def _has_barrier(self, A, theta, start):
+        """Whether U falls anywhere on the straight way from a minimum to a point; A is the design.
+
+        Predictors are linear in θ, so that they are computed at both ends only.
+        """
+        target, ends = self.target, [self.target.along(A, point) for point in (theta, start)]
+        rows, past, values = np.arange(target.n_rows), target.quadratic, []
+        for t in np.linspace(0.0, 1.0, ON_THE_WAY):
+            place, eta = theta + t * (start - theta), ends[0] + t * (ends[1] - ends[0])
+            value = target.model.loss(target.data.facts, rows, 0, len(rows), eta)
+            values.append(value + prior_value(target.prior, place))
+            values[-1] += 0.0 if past is None else past.value(place)
+        return bool((np.diff(values) < -SLIGHT).any())
 
     def _turned_from(self, mode):
         """Starting points with lines through another part of the rows, if descents are left."""

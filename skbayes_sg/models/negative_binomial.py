@@ -369,7 +369,8 @@ class NegativeBinomial(Model):
         """log P(Y = y | η, α) = A - log y! + y [η - log(1 + m)] - φ log(1 + m)."""
         y, eta, alpha, factorial = np.broadcast_arrays(y, eta, alpha, gammaln(np.add(y, 1.0)))
         out = np.empty(eta.shape)
-        _log_masses(y.ravel(), eta.ravel(), alpha.ravel(), out.ravel())
+        parts = (np.array(part).ravel() for part in (y, eta, alpha))  # views would be read-only
+        _log_masses(*parts, out.ravel())
         return out - factorial
 
     @staticmethod

@@ -31,8 +31,9 @@ def told_of_search(modes):
     evidence = {"n_modes": np.array([float(len(modes))])}
     if not modes.complete:
         evidence["modes_left"] = np.array([1.0])
+        matter = "that matters" if len(modes) == 1 else "that matter"
         _warn(
-            f"The posterior has many modes: the search has ended after {len(modes)} that matter, "
+            f"The posterior may have many modes: the search has ended after {len(modes)} {matter}, "
             "and the draws may miss others. Use a prior with lighter tails or a larger scale, or "
             "drop columns that are nearly the same."
         )

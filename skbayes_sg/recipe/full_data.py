@@ -26,7 +26,7 @@ from ..subsampling import AllRows
 from . import divergences, walls
 from .final_run import Production, outcome_of
 from .price import EXACT_WARMUP as WARMUP
-from .price import LONG_SECONDS, TOLD_SECONDS, Price, seconds_of_chains, seconds_of_steps
+from .price import LONG_SECONDS, TOLD_SECONDS, Price, seconds_of_chains, seconds_of_leapfrogs
 
 __all__ = ["run_exact"]
 
@@ -168,7 +168,7 @@ def _seconds_of_a_draw(setup, target, request, walled=False):
     """Predicted seconds of one trajectory of all chains, with the step size of the set-up."""
     most = metropolis.MAX_WALLED if walled else metropolis.MAX_LEAPFROG
     steps = np.clip(_steps_of_a_trajectory(setup), 1.0, most)
-    return seconds_of_steps(target, request.n_chains * steps, target.n_rows)
+    return seconds_of_leapfrogs(target, request.n_chains * steps)
 
 
 def _seconds_known_early(setup, chains, target, request):

@@ -25,6 +25,7 @@ __all__ = [
     "TOLD_SECONDS",
     "Price",
     "seconds_of_chains",
+    "seconds_of_leapfrogs",
     "seconds_of_rows",
     "seconds_of_steps",
     "slowdown_of_batches",
@@ -40,6 +41,7 @@ EXACT_SECONDS = 1.0  # predicted cost up to which chains on all rows replace dou
 # Predicted cost up to which chains on all rows replace poor draws and noisy gradients.
 BEARABLE_SECONDS = 10.0
 EXACT_WARMUP = 250  # trajectories of warm-up of chains on all rows
+LEAPFROG = 1000.0  # nanoseconds of a leapfrog step besides those of the rows
 # A row that is drawn at random takes so many times as long as one that is read in order.
 RANDOM_ROWS = 2.0
 # Nanoseconds that a row takes besides if it is drawn with a probability of its own, from a table.
@@ -73,6 +75,11 @@ def seconds_of_steps(target, n_steps, n_rows):
     return n_steps * one * 1e-9
 
 
+def seconds_of_leapfrogs(target, n_steps):
+    """Predicted seconds of leapfrog steps on all rows, of which there may be few."""
+    return seconds_of_steps(target, n_steps, target.n_rows) + n_steps * LEAPFROG * 1e-9
+
+
 def slowdown_of_batches(target, n_rows, scheme=None):
     """How many times as long a step of `n_rows` rows takes if they are drawn at random.
 
@@ -89,7 +96,7 @@ def slowdown_of_batches(target, n_rows, scheme=None):
 def seconds_of_chains(target, request):
     """Predicted seconds of Hamiltonian Monte Carlo on all rows, all chains and warm-up included."""
     trajectories = request.n_chains * (request.n_draws * (request.thin or 1) + EXACT_WARMUP)
-    return seconds_of_steps(target, LEAPFROGS * trajectories, target.n_rows)
+    return seconds_of_leapfrogs(target, LEAPFROGS * trajectories)
 
 
 def seconds_of_closed_form(target):

@@ -229,6 +229,36 @@ def test_modes_of_rounding_error_are_left_out_and_told(ties, told):
     assert all(np.exp(frame.centre.theta[-2]) > 0.1 for frame in modes.frames)
 
 
+def levels(n_levels=60, n=240, seed=3):
+    """One-hot columns of rare levels, of which half have an effect, and labels."""
+    rng = np.random.default_rng(seed)
+    level = np.r_[np.arange(n_levels), rng.integers(0, n_levels, n - n_levels)]
+    u = rng.normal(size=n_levels) * (rng.random(n_levels) < 0.5)
+    return np.eye(n_levels)[level], (rng.random(n) < 1 / (1 + np.exp(0.5 - u[level]))).astype(float)
+
+
+def test_a_search_that_ends_early_is_incomplete_only_if_there_may_be_others(monkeypatch):
+    """Given the others a coefficient of a rare level has one mode, and none is left out."""
+    one_hot = framed(Logistic(), *levels(), StudentT(df=4, scale=0.5), intercept=True)
+    alike = framed(Logistic(), *correlated(copies=3, noise=0.02), CAUCHY)
+    assert find_modes(one_hot).complete
+    assert find_modes(alike).complete
+    monkeypatch.setattr(search, "FEWEST", 1)
+    monkeypatch.setattr(search, "MOST", 1)
+    monkeypatch.setattr(search._Search, "_starts", lambda self: ())
+    untried, known = [], search._Search._lead_elsewhere
+
+    def looked_at(self, ways):
+        ways = [(mode, list(starts)) for mode, starts in ways]
+        untried.append(sum(len(starts) for _, starts in ways))
+        return known(self, ways)
+
+    monkeypatch.setattr(search._Search, "_lead_elsewhere", looked_at)
+    assert find_modes(one_hot).complete
+    assert not find_modes(alike).complete
+    assert min(untried) > 0
+
+
 # -- weights, and where chains begin --------------------------------------------------------------
 
 

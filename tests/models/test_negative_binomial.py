@@ -1,5 +1,7 @@
 """Negative binomial regression: its kernels beside sums, its posterior beside quadrature."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -252,3 +254,12 @@ def test_priors_of_the_dispersion_have_no_unit():
         dispersion_prior=HalfStudentT(df=3.0, scale=1.0), random_state=0
     ).fit(X, y)
     assert np.array_equal(one.posterior_.flat, other.posterior_.flat)
+
+
+def test_one_count_and_one_draw_have_no_warning():
+    """A future NumPy makes views of broadcast arrays read-only, and announces it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = NegativeBinomial.log_density(np.array([[3.0]]), np.array([[0.5]]), np.array([0.7]))
+    law = stats.nbinom(1.0 / 0.7, 1.0 / (1.0 + 0.7 * np.exp(0.5)))
+    np.testing.assert_allclose(found, law.logpmf([[3]]), rtol=1e-12)

@@ -1617,6 +1617,11 @@ MUTANTS = [
         "test_row_densities.py::test_values_and_gradients_of_rows[diag]",
     ),
     Mutant(
+        "modes behind barriers not looked for", "geometry/modes.py",
+        "return bool((np.diff(values) < -SLIGHT).any())", "return False",
+        "test_modes.py::test_a_search_that_ends_early_is_incomplete_only_if_there_may_be_others",
+    ),
+    Mutant(
         "signs of sources forgotten in sums", "densities/ica.py",
         "g += (signs * (1.0 - e)", "g += ((1.0 - e)",
         "test_row_densities.py::test_values_and_gradients_of_rows[sources]",
