@@ -168,6 +168,8 @@ class BayesianMLP(CallbackSupportMixin, SharedDocstring, SavedEstimator):
         evidence["n_steps"] = outcome.n_steps * outcome.draws.shape[0]
         if not request.takes_noise_out:
             evidence["noise_left"] = known["noise_inflation"]
+        if request.activation == "relu" and 1 in request.hidden:
+            evidence["single_relu"] = 1.0
         origin = {"step_size": float(f"{outcome.step**2:.4g}"), "thin": outcome.thin}
         of_layers, of_columns = _groups(network, request).split(outcome.scales)
         return {

@@ -27,6 +27,7 @@ HEAT = (
 )
 STEPS = "Set step_size to half of step_size_**2, or use sampler='hmc'."
 MIXING = "Raise thin or n_draws."
+UNITS = "Use two units or more, or activation='tanh'."
 SCALES = "The chains have not forgotten where their scales began. Raise thin."
 
 
@@ -92,8 +93,10 @@ class NetworkPosterior(Posterior):
         `skbayes_sg.networks.stochastic`), and the kinetic temperature, within 0.15 of 1. R-hat is
         blind to all that chains have in common. Judged is therefore also whether the scales of the
         prior are those of the posterior, within 0.3 standard deviations plus five standard errors
-        (see `skbayes_sg.networks.scale_scores`; not judged on batches of rows). Finally, the number
-        of times that chains had to be moved back must be at most 1 % of the steps.
+        (see `skbayes_sg.networks.scale_scores`; not judged on batches of rows). The number of times
+        that chains had to be moved back must be at most 1 % of the steps. Finally, no hidden layer
+        may have a single relu unit: where that is off, there is no gradient that leads to the other
+        side, and all chains may have begun on the same one.
 
         Returns
         -------
@@ -119,6 +122,9 @@ class NetworkPosterior(Posterior):
             kick, name = known["size_of_kicks"], "kicks of batches"
             text = f"{kick:.2f} of the variance of a momentum"
             yield Judgement(name, text, kick, KICKS, KICKS, NOISE)
+        if "single_relu" in known:  # R-hat is blind to it where all chains began on one side
+            text = "chains do not cross from one of its two sides to the other"
+            yield Judgement("a layer of one relu unit", text, 1.0, 0.0, "two units", UNITS)
         text = f"{rhat:.3f}, or less for nine in ten predictions"
         yield Judgement("R-hat of predictions", text, rhat, LIMIT, LIMIT, AGREE)
         text = f"{ess:.0f} of {total} draws, or more for nine in ten predictions"

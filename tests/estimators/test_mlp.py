@@ -263,6 +263,17 @@ def test_chains_that_disagree_are_told():
     assert "R-hat of predictions" in {f.name for f in model.posterior_.check().findings}
 
 
+@pytest.mark.parametrize("layers", [(1,), (3, 1)], ids=str)
+def test_a_single_relu_unit_is_told(layers):
+    """It has a function-space mode on either side, and three of twelve seeds were on one of them."""
+    name = "a layer of one relu unit"
+    for options in ({"activation": "tanh"}, {"activation": "relu", "hidden_layer_sizes": (2,)}):
+        model = regressor(**{"hidden_layer_sizes": layers} | options).fit(X, y)
+        assert name not in {f.name for f in model.posterior_.check().findings}
+    with pytest.warns(SamplerConvergenceWarning, match=f"{name}.*two units"):
+        regressor(hidden_layer_sizes=layers, activation="relu").fit(X, y)
+
+
 def test_predictions_that_are_no_numbers_are_told():
     draws = np.random.default_rng(0).standard_normal((2, 100, 3))
     draws[0, 4, 1] = np.nan
