@@ -265,7 +265,7 @@ def test_chains_that_disagree_are_told():
 
 @pytest.mark.parametrize("layers", [(1,), (3, 1)], ids=str)
 def test_a_single_relu_unit_is_told(layers):
-    """It has a function-space mode on either side, and three of twelve seeds were on one of them."""
+    """It has a mode on either side, and chains of three in twelve seeds were all on one of them."""
     name = "a layer of one relu unit"
     for options in ({"activation": "tanh"}, {"activation": "relu", "hidden_layer_sizes": (2,)}):
         model = regressor(**{"hidden_layer_sizes": layers} | options).fit(X, y)
