@@ -21,8 +21,10 @@ from ..recipe.independent import warn_of_weights, with_ess_in_theta
 from ..recipe.price import (
     BEARABLE_SECONDS,
     EXACT_WARMUP,
+    TOLD_SECONDS,
     seconds_of_chains,
     seconds_of_rows,
+    warn_if_long,
     warn_of_lockstep,
 )
 from ..recipe.request import Outcome, chosen_without_steps
@@ -106,6 +108,8 @@ def run_independent(modes, request, watch=None):
         proposal = _Laplace(frame)
         if not named and _few_are_effective(proposal, least, streams.child(rng)):
             return None
+        weighing = n * seconds_of_rows(frame.target, frame.target.n_rows)
+        warn_if_long(weighing, f"Weighing {n} independent draws", REMEDY, TOLD_SECONDS)
         found = certified_draws(proposal, n, rng, lambda proposal: budget)
         found = with_ess_in_theta(found, frame, request)
     if not named and _gives_way(found, n, seconds):

@@ -273,7 +273,9 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         """Fitted attributes, by name, from aligned draws W (n, d, d) for whitened rows."""
         shape, d = outcome.draws.shape[:2], len(whitening)
         components = (W @ whitening).reshape(*shape, -1)
-        outcome = replace(outcome, diagnostics=outcome.diagnostics | _judged(components))
+        outcome = replace(
+            outcome, diagnostics=outcome.diagnostics | _judged(components, outcome.evidence)
+        )
         p = whitening.shape[1]
         columns = getattr(self, "feature_names_in_", [f"x{k}" for k in range(p)])
         labels = [f"components[{j}, {name}]" for j in range(d) for name in columns]
@@ -398,14 +400,17 @@ class _LeftOut:
         return self.log_jacobian - 0.5 * squares
 
 
-def _judged(components):
+def _judged(components, evidence):
     """A dict of the smallest effective sample size and the largest R-hat of aligned draws.
 
-    `SamplerConvergenceWarning` if chains disagree.
+    `SamplerConvergenceWarning` if chains disagree. Independent draws are no chains: R-hat of few of
+    them differs from 1 by chance. Where draws are repeated, because their weights were not equal,
+    fewer are effective than their autocorrelations say.
     """
     ess, _, rhat, _ = convergence.worst_of_chains(components)
+    ess *= float(np.min(evidence.get("resampled_share", 1.0)))
     total = components.shape[0] * components.shape[1]
-    if disagree(rhat, ess, total):
+    if "independent" not in evidence and disagree(rhat, ess, total):
         warnings.warn(
             f"The chains have not converged: R-hat {rhat:.3f}, smallest effective sample size "
             f"{ess:.0f} of {total} draws of the unmixing matrix, with sources aligned. Increase "

@@ -22,7 +22,8 @@ from ..schedules import draw_weights, step_sums
 from .price import LONG_SECONDS, TOLD_SECONDS, warn_if_long
 from .request import Outcome, Request
 
-__all__ = ["FinalDraws", "Production", "in_single_precision", "outcome_of", "raise_if_diverged"]
+__all__ = ["FinalDraws", "Production", "in_single_precision", "largest_step_of_draws"]
+__all__ += ["outcome_of", "raise_if_diverged"]
 
 DOUBLINGS = 3  # `thin` is doubled at most so often to reach the share of effective draws aimed at
 MOST_DOUBLINGS = 6  # and so often if the chains would be reported as not converged otherwise
@@ -68,6 +69,13 @@ def outcome_of(made, frame, diagnostics=None, evidence=None):
         evidence or {},
         made.moments,
     )
+
+
+def largest_step_of_draws(schedule, made):
+    """The largest step size of a schedule after the warm-up, whose steps have made no draw."""
+    first = made.chosen["n_warmup"]
+    last = max(first, first + made.chosen["thin"] * made.n_made - 1)
+    return float(np.max(schedule(np.linspace(first, last, N_STEPS).astype(int))))
 
 
 def in_single_precision(scores):

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from skbayes_sg import BayesianICA
-from skbayes_sg.densities import fit
+from skbayes_sg.densities import fit, independent
 from skbayes_sg.densities.density import density_target
 from skbayes_sg.densities.fit import sample_density
 from skbayes_sg.densities.ica import LogisticSources
+from skbayes_sg.diagnostics import convergence
 from skbayes_sg.dynamics import HMC, Importance
-from skbayes_sg.exceptions import UnusedParameterWarning
+from skbayes_sg.exceptions import LongRunWarning, UnusedParameterWarning
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe.request import Request
 
@@ -109,3 +110,24 @@ def test_what_is_asked_for_is_obeyed(X):
     for other in ({"gradient": "svrg"}, {"batch_size": 10}, {"step_size": 0.1}):
         with pytest.raises(ValueError, match="independent draws take no steps"):
             BayesianICA(sampler="importance", **options | other).fit(X)
+
+
+def test_long_weighing_is_told(X, monkeypatch):
+    monkeypatch.setattr(independent, "TOLD_SECONDS", 1e-9)
+    with pytest.warns(LongRunWarning, match="Weighing 40 independent draws"):
+        BayesianICA(n_draws=20, n_chains=2, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_independent_draws_are_no_chains_that_disagree(seed):
+    """R-hat of ten draws was above its limit in ten of twelve tables; repeated draws count once."""
+    rng = np.random.default_rng(seed)
+    X = rng.laplace(size=(1500, 3)) @ rng.normal(size=(3, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = BayesianICA(n_draws=10, random_state=0).fit(X)
+    assert model.sampler_ == "importance"
+    share = model.posterior_.evidence["resampled_share"][0]
+    assert share < 1.0
+    measured = convergence.worst_of_chains(model.posterior_.flat)[0]
+    assert model.diagnostics_["min_ess"] == pytest.approx(share * measured)

@@ -19,7 +19,7 @@ from skbayes_sg.recipe import stochastic
 from skbayes_sg.recipe.request import Request
 from skbayes_sg.recipe.stochastic import run_stochastic
 from skbayes_sg.recipe.tuning import Refused, Tuner
-from skbayes_sg.schedules import Constant, Polynomial
+from skbayes_sg.schedules import Constant, Polynomial, TwoPhase
 
 N = 29
 
@@ -36,7 +36,8 @@ def run(monkeypatch):
             assert positions.shape == (4, 3)
             found.append((tuner.h, tuner.n))
             phi, chains = np.zeros((4, 8, 3)), [SimpleNamespace(state=np.ones((2, 3)))] * 4
-            return SimpleNamespace(n_made=request.n_draws, phi=phi, slopes=None), chains
+            made = {"n_made": request.n_draws, "chosen": {"n_warmup": 0, "thin": 1}}
+            return SimpleNamespace(**made, phi=phi, slopes=None), chains
 
         def measure(tuner, draws):  # inflation is √h/2 times this
             tuner.noise, tuner.fixed_noise = 0.0, inflation.pop(0) * 2.0 / np.sqrt(tuner.h)
@@ -242,3 +243,24 @@ def test_scores_of_few_rows_are_exact():
     assert posterior.scores_of == "all rows"
     exact = full_scores(model, X, y).scores
     np.testing.assert_allclose(posterior.scores, exact, atol=1e-5 * np.abs(exact).max())
+
+
+def test_steps_of_the_warm_up_do_not_count():
+    """A first phase with large steps that ends in the warm-up makes no draw too wide."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 3))
+    y = (X @ [1.0, 2.0, 0.0] + rng.normal(size=200) > 0).astype(int)
+    options = {"sampler": "sghmc", "batch_size": 50, "n_draws": 300, "n_warmup": 400}
+    found = []
+    for switch in (200, 10_000):
+        model = BayesianLogisticRegression(
+            step_size=TwoPhase(0.5, 0.05, switch), random_state=1, **options
+        )
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model.fit(X, y)
+        wide = [w for w in told if "standard deviations about" in str(w.message)]
+        found.append((len(wide), model.posterior_.evidence["inflation"]))
+    (none, little), (one, much) = found
+    assert (none, one) == (0, 1)
+    assert little < 0.05 < 0.15 < much
