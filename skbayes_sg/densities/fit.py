@@ -28,9 +28,9 @@ from ..gradients import SAGA, Full, Minibatch
 from ..recipe.final_run import (
     LONGEST,
     Production,
-    largest_step_of_draws,
     outcome_of,
     raise_if_diverged,
+    step_of_draws,
 )
 from ..recipe.full_data import run_exact
 from ..recipe.price import seconds_of_steps, slowdown_of_batches, warn_of_steps
@@ -398,7 +398,7 @@ def _inflation(frame, setup, made, thin, request):
     if len(draws) <= draws.shape[1] + 2 or made.phi.shape[1] < 2:
         return np.nan
     noise = _observed_noise(frame, setup, made, thin, request.seed)
-    h, dynamics = largest_step_of_draws(setup.step_size, made), setup.dynamics
+    h, dynamics = step_of_draws(setup.step_size, made), setup.dynamics
     narrowest = linalg.eigvalsh(np.atleast_2d(np.cov(draws.T)))[0]
     curvature = 1.0 / max(narrowest, np.finfo(float).tiny)
     return dynamics.noise_inflation(h) * noise.size + abs(dynamics.bias(h, curvature))

@@ -22,8 +22,8 @@ from ..schedules import draw_weights, step_sums
 from .price import LONG_SECONDS, TOLD_SECONDS, warn_if_long
 from .request import Outcome, Request
 
-__all__ = ["FinalDraws", "Production", "in_single_precision", "largest_step_of_draws"]
-__all__ += ["outcome_of", "raise_if_diverged"]
+__all__ = ["FinalDraws", "Production", "in_single_precision", "outcome_of"]
+__all__ += ["raise_if_diverged", "step_of_draws"]
 
 DOUBLINGS = 3  # `thin` is doubled at most so often to reach the share of effective draws aimed at
 MOST_DOUBLINGS = 6  # and so often if the chains would be reported as not converged otherwise
@@ -71,11 +71,16 @@ def outcome_of(made, frame, diagnostics=None, evidence=None):
     )
 
 
-def largest_step_of_draws(schedule, made):
-    """The largest step size of a schedule after the warm-up, whose steps have made no draw."""
+def step_of_draws(schedule, made):
+    """The step size h that widens draws as much as those of a schedule do together, Σh²/Σh.
+
+    To first order a variance is widened by a multiple of h, and draws are weighted by h. The sums
+    are over the steps after the warm-up, whose own steps have made no draw.
+    """
     first = made.chosen["n_warmup"]
     last = max(first, first + made.chosen["thin"] * made.n_made - 1)
-    return float(np.max(schedule(np.linspace(first, last, N_STEPS).astype(int))))
+    steps = schedule(np.linspace(first, last, N_STEPS).astype(int))
+    return float(np.sum(steps**2) / np.sum(steps))
 
 
 def in_single_precision(scores):

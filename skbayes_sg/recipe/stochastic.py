@@ -23,7 +23,7 @@ from ..gradients import Minibatch
 from ..importance.potential import Potential
 from ..schedules import varies
 from .excursions import excursion
-from .final_run import LONGEST, Production, largest_step_of_draws, outcome_of, raise_if_diverged
+from .final_run import LONGEST, Production, outcome_of, raise_if_diverged, step_of_draws
 from .independent import ALL_SCORED
 from .price import (
     LONG_SECONDS,
@@ -61,7 +61,7 @@ def run_stochastic(modes, request, rng, watch=None):
             break  # a callback has ended the run
         evidence["excursion"] = strayed = excursion(tuner.frame, made.phi)
         if request.step_size is not None and varies(request.step_size):
-            tuner.h = largest_step_of_draws(request.step_size, made)
+            tuner.h = step_of_draws(request.step_size, made)
             break  # coupled chains need a constant step size
         distance, bias = _coupled(tuner, chains, made.phi, request)
         checks = {"coupled_distance": distance}

@@ -16,6 +16,7 @@ from skbayes_sg.geometry.modes import Modes
 from skbayes_sg.gradients import SAGA, SVRG, ControlVariate, Minibatch, Taylor
 from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.recipe import stochastic
+from skbayes_sg.recipe.final_run import step_of_draws
 from skbayes_sg.recipe.request import Request
 from skbayes_sg.recipe.stochastic import run_stochastic
 from skbayes_sg.recipe.tuning import Refused, Tuner
@@ -264,3 +265,13 @@ def test_steps_of_the_warm_up_do_not_count():
     (none, little), (one, much) = found
     assert (none, one) == (0, 1)
     assert little < 0.05 < 0.15 < much
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [(Constant(0.3), 0.3), (TwoPhase(9.0, 0.1, 4), 0.1), (TwoPhase(9.0, 0.5, 24), 8.575)],
+)
+def test_the_step_that_widens_draws_as_all_steps_do(schedule, expected):
+    """Σh²/Σh over the steps after the warm-up, for weights ∝ h: (9² + 0.5²)/(9 + 0.5) here."""
+    made = SimpleNamespace(chosen={"n_warmup": 4, "thin": 2}, n_made=20)
+    assert step_of_draws(schedule, made) == pytest.approx(expected, rel=1e-2)
