@@ -254,6 +254,8 @@ def run_gibbs(X, mixture, chains, modes, request, price, watch=None):
     n_warmup = _warmup(request)
     jumps = modes if modes is not None and modes.reached else None
     thin, options = request.thin or 1, {"n_jobs": request.n_jobs, "modes": jumps}
+    if jumps is not None:
+        price.seconds += len(chains) * jumps.seconds_of_jump(len(X)) / EVERY
     if n_warmup:
         _, chains = _sample(X, mixture, chains, 1, n_warmup, **options)
     draws, chains = _sample(X, mixture, chains, request.n_draws, thin, **options, watch=watch)

@@ -149,6 +149,11 @@ class MixtureModes(_Places):
         if taken is not None:
             self.place(chain, taken)
 
+    def seconds_of_jump(self, n_rows):
+        """Return the predicted seconds of `jump`, with constants as measured on one machine."""
+        loss = n_rows * self.mixture.K * (15.0 + 0.7 * self.mixture.d**2)
+        return (150e3 * (1 + len(self)) + ATTEMPTS * loss) * 1e-9
+
     def place(self, chain, theta):
         """Set the state of a chain of Gibbs sweeps to that of θ, (D,)."""
         _, chain.mu[:], chain.A[:] = (part[0] for part in self.mixture.unpack(theta[None]))

@@ -439,3 +439,16 @@ def test_constant_columns_are_told():
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "the columns")
         BayesianGaussianMixture(1, covariance_prior=1.0, **options).fit(X)
+
+
+@pytest.mark.slow
+def test_jumps_between_modes_are_in_the_price(monkeypatch):
+    """On few rows they take several times as long as the sweeps."""
+    told = []
+    monkeypatch.setattr(
+        mixture_chains.PriceOfSweeps, "tell_sweeps", lambda price, *_: told.append(price.seconds)
+    )
+    monkeypatch.setattr(mixture_chains, "ENOUGH", 1.0)  # so that draws are thinned
+    model = BayesianGaussianMixture(2, n_draws=20, random_state=0).fit(three_groups(5))
+    assert model.diagnostics_["n_modes"] == 2.0
+    assert told[-1] > 2.0 * told[0]
