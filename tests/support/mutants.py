@@ -1264,7 +1264,7 @@ MUTANTS = [
     ),
     Mutant(
         "weights that cannot be trusted, silently", "recipe/independent.py",
-        "        _warn(found)\n", "",
+        "        warn_of_weights(found)\n", "",
         f"{IMPORTANCE}::test_by_name_weights_that_cannot_be_trusted_are_told",
     ),
     Mutant(
