@@ -7,10 +7,12 @@ their place, in the same coordinates and with gradients of all rows.
 """
 
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
 from .._base import streams
+from .._base.threads import in_threads
 from ..dynamics import Importance
 from ..geometry import preconditioning
 from ..importance.certificate import certified
@@ -31,6 +33,7 @@ from ..recipe.request import Outcome, chosen_without_steps
 
 __all__ = ["run_independent"]
 
+AT_ONCE = 16  # draws that a thread weighs before it takes others
 POOR = 0.25  # share of effective draws below which chains that take little time are better
 # Draws that are tried first, and their least effective share where chains on all rows are dear.
 TRIED, HOPELESS = 100, 0.02
@@ -61,8 +64,14 @@ class _AllRows:
         return self._both(phi)[1]
 
     def _both(self, phi):
-        places = self.frame.theta(phi)
-        values, g = zip(*map(self.target.value_and_gradient, places), strict=True)
+
+        def work(places):
+            with np.errstate(all="ignore"):  # threads have settings of their own
+                return [self.target.value_and_gradient(place) for place in places]
+
+        chunks = np.array_split(self.frame.theta(phi), -(-len(phi) // AT_ONCE))
+        found = in_threads(work, chunks, self.target.n_jobs)
+        values, g = zip(*chain.from_iterable(found), strict=True)
         g = preconditioning.pull_back(self.frame.F, np.array(g).T).T
         return np.array(values) - self.at_centre, g
 
