@@ -25,13 +25,7 @@ from ..exceptions import InvalidParameterError, SamplerConvergenceWarning, StepS
 from ..geometry import preconditioning
 from ..geometry.modes import Modes
 from ..gradients import SAGA, Full, Minibatch
-from ..recipe.final_run import (
-    LONGEST,
-    Production,
-    outcome_of,
-    raise_if_diverged,
-    step_of_draws,
-)
+from ..recipe.final_run import LONGEST, Production, outcome_of, raise_if_diverged, step_of_draws
 from ..recipe.full_data import run_exact
 from ..recipe.price import seconds_of_steps, slowdown_of_batches, warn_of_steps
 from ..schedules import Constant, first_step

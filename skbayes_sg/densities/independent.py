@@ -16,14 +16,14 @@ from .._base.threads import in_threads
 from ..dynamics import Importance
 from ..geometry import preconditioning
 from ..importance.certificate import certified
-from ..importance.lockstep import UNLIMITED, USUAL_STEPS, Budget
+from ..importance.lockstep import UNLIMITED, Budget
 from ..importance.sample import certified_draws
 from ..importance.warps import unwarped
-from ..recipe.independent import warn_of_weights, with_ess_in_theta
+from ..recipe.independent import POOR, warn_of_weights, with_ess_in_theta
 from ..recipe.price import (
     BEARABLE_SECONDS,
-    EXACT_WARMUP,
     TOLD_SECONDS,
+    leapfrogs_of_chains,
     seconds_of_chains,
     seconds_of_rows,
     warn_if_long,
@@ -34,7 +34,6 @@ from ..recipe.request import Outcome, chosen_without_steps
 __all__ = ["run_independent"]
 
 AT_ONCE = 16  # draws that a thread weighs before it takes others
-POOR = 0.25  # share of effective draws below which chains that take little time are better
 # Draws that are tried first, and their least effective share where chains on all rows are dear.
 TRIED, HOPELESS = 100, 0.02
 REMEDY = "Make fewer draws (n_draws)."
@@ -61,9 +60,10 @@ class _AllRows:
 
     def gradients(self, phi):
         """∇_φ U at the rows of `phi`, (n_draws, n_parameters)."""
-        return self._both(phi)[1]
+        return preconditioning.pull_back(self.frame.F, self._both(phi)[1].T).T
 
     def _both(self, phi):
+        """Values as above, and gradients in θ, at the rows of `phi`."""
 
         def work(places):
             with np.errstate(all="ignore"):  # threads have settings of their own
@@ -72,8 +72,7 @@ class _AllRows:
         chunks = np.array_split(self.frame.theta(phi), -(-len(phi) // AT_ONCE))
         found = in_threads(work, chunks, self.target.n_jobs)
         values, g = zip(*chain.from_iterable(found), strict=True)
-        g = preconditioning.pull_back(self.frame.F, np.array(g).T).T
-        return np.array(values) - self.at_centre, g
+        return np.array(values) - self.at_centre, np.array(g)
 
 
 class _Laplace:
@@ -138,13 +137,12 @@ def _few_are_effective(proposal, share, rng):
 
 def _budget(target, request):
     """The `Budget` of chains in lockstep: as many gradients as chains on all rows would take."""
-    trajectories = request.n_chains * (request.n_draws * (request.thin or 1) + EXACT_WARMUP)
     seconds = seconds_of_rows(target, target.n_rows)
 
     def tell(n_gradients):
         warn_of_lockstep(n_gradients * seconds, target.n_parameters, REMEDY)
 
-    return Budget(USUAL_STEPS * trajectories, tell)
+    return Budget(leapfrogs_of_chains(request), tell)
 
 
 def _gives_way(found, n_draws, seconds):

@@ -66,18 +66,18 @@ class _Components:
     """The components of a mixture at θ, and how rows are shared among them."""
 
     def __init__(self, mixture, theta):
-        self.mixture, self.theta = mixture, theta
+        self.mixture = mixture
         self.w, self.mu, self.A = (part[0] for part in mixture.unpack(theta[None]))
         with np.errstate(divide="ignore"):
             self.log_w = np.log(self.w) + np.log(np.einsum("kjj->kj", self.A)).sum(axis=1)
         self.triangles = [_Triangle.of(mixture, A) for A in self.A]
 
     def places(self, k):
-        """Return the indices in θ of v_k, of μ_k, and of the coordinates of A_k."""
+        """Return the indices in θ of v_k, of μ_k and of the coordinates of A_k, (1 + d + size,)."""
         K, d, size = self.mixture.K, self.mixture.d, self.mixture.size
         first = K * (1 + d) + (0 if self.mixture.kind == TIED else k * size)
         means, own = K + k * d + np.arange(d), first + np.arange(size)
-        return np.array([k]), means, own
+        return np.concatenate([[k], means, own])
 
     def blocks(self, facts, width):
         """Yield (weights (n,), z and y of each component, r (n, K), log p (n,)) of blocks of rows.
@@ -98,12 +98,6 @@ class _Components:
             total = r.sum(axis=1)
             yield block[:, FACT_WEIGHT], z, y, r / total[:, None], most + np.log(total)
 
-    def add_means_and_triangles(self, k, mean, entries, out):
-        """Add a gradient in μ_k, (d,), and in the entries of A_k, (E,), to that in θ."""
-        _, means, own = self.places(k)
-        out[means] += mean
-        out[own] += entries @ self.triangles[k].slopes
-
 
 def loss_and_gradient(mixture, facts, theta):
     """Return the negative log-likelihood of rows, without constants, and its gradient in θ.
@@ -116,28 +110,22 @@ def loss_and_gradient(mixture, facts, theta):
     theta : array of shape (n_parameters,)
     """
     at, K, d = _Components(mixture, theta), mixture.K, mixture.d
-    value, total, N = 0.0, 0.0, np.zeros(K)
-    first, second = np.zeros((K, d)), np.zeros((K, d, d))  # Σ n y and Σ n z yᵀ
-    for weight, z, y, r, log_p in at.blocks(facts, K * d):
-        value, total, n = value - weight @ log_p, total + weight.sum(), weight[:, None] * r
-        N += n.sum(axis=0)
+    value, total, sums = 0.0, 0.0, [_Sums(d) for _ in range(K)]
+    for weight, z, _, r, log_p in at.blocks(facts, K * d):
+        value, total = value - weight @ log_p, total + weight.sum()
         for k in range(K):
-            own = n[:, k, None] * y[k]
-            first[k] += own.sum(axis=0)
-            second[k] += z[k].T @ own
+            sums[k].add(weight * r[:, k], z[k])
     g = np.zeros(len(theta))
-    g[:K] = total * at.w - N
-    for k, A in enumerate(at.A):
-        triangle = at.triangles[k]
-        entries = second[k][triangle.rows, triangle.columns] - N[k] * triangle.inverse(A)
-        at.add_means_and_triangles(k, -A @ first[k], entries, g)
+    for k, (A, own) in enumerate(zip(at.A, sums, strict=True)):
+        of_triangle = _slope_of_entries(at, k, own) @ at.triangles[k].slopes
+        g[at.places(k)] -= np.concatenate([[own.N - total * at.w[k]], A @ A.T @ own.m, of_triangle])
     return value, g
 
 
 def loss_hessian(mixture, facts, theta):
     """Return the Hessian in θ of the negative log-likelihood; arguments as above."""
     at, D = _Components(mixture, theta), mixture.n_parameters
-    places = [np.concatenate(at.places(k)) for k in range(mixture.K)]
+    places = [at.places(k) for k in range(mixture.K)]
     H, total, sums = np.zeros((D, D)), 0.0, [_Sums(mixture.d) for _ in places]
     for weight, z, y, r, _ in at.blocks(facts, D):
         mean, total = np.zeros((len(r), D)), total + weight.sum()
@@ -173,6 +161,12 @@ def _slopes(at, k, z, y):
     return np.column_stack([np.ones(len(z)), y @ A.T, entries @ triangle.slopes])
 
 
+def _slope_of_entries(at, k, sums):
+    """Return the gradient N A⁻ᵀ - S A of Σ_i n_ik L_ik in the entries of A_k, (E,)."""
+    A, triangle = at.A[k], at.triangles[k]
+    return sums.N * triangle.inverse(A) - (sums.S @ A)[triangle.rows, triangle.columns]
+
+
 def _bends(at, k, sums):
     """Return Σ_i n_ik ∂²L_ik in μ_k and the coordinates of A_k, (d + size, d + size)."""
     A, triangle = at.A[k], at.triangles[k]
@@ -180,7 +174,6 @@ def _bends(at, k, sums):
     mixed = np.eye(len(A))[:, rows] * (A.T @ sums.m)[columns] + A[:, columns] * sums.m[rows]
     squares = -sums.S[np.ix_(rows, rows)] * (columns[:, None] == columns)
     squares -= np.diag(sums.N * inverse**2)
-    gradient = sums.N * inverse - (sums.S @ A)[rows, columns]
-    mixed = mixed @ triangle.slopes
-    own = triangle.slopes.T @ squares @ triangle.slopes + np.diag(gradient @ triangle.bends)
+    mixed, bent = mixed @ triangle.slopes, _slope_of_entries(at, k, sums) @ triangle.bends
+    own = triangle.slopes.T @ squares @ triangle.slopes + np.diag(bent)
     return np.block([[-sums.N * (A @ A.T), mixed], [mixed.T, own]])

@@ -24,6 +24,7 @@ __all__ = [
     "LONG_SECONDS",
     "TOLD_SECONDS",
     "Price",
+    "leapfrogs_of_chains",
     "seconds_of_chains",
     "seconds_of_leapfrogs",
     "seconds_of_rows",
@@ -93,10 +94,15 @@ def slowdown_of_batches(target, n_rows, scheme=None):
     return max(RANDOM_ROWS, 1.0 + PREFERRED_ROW / _of_row(target))
 
 
+def leapfrogs_of_chains(request):
+    """Predicted leapfrog steps of all chains on all rows, warm-up included."""
+    trajectories = request.n_chains * (request.n_draws * (request.thin or 1) + EXACT_WARMUP)
+    return LEAPFROGS * trajectories
+
+
 def seconds_of_chains(target, request):
     """Predicted seconds of Hamiltonian Monte Carlo on all rows, all chains and warm-up included."""
-    trajectories = request.n_chains * (request.n_draws * (request.thin or 1) + EXACT_WARMUP)
-    return seconds_of_leapfrogs(target, LEAPFROGS * trajectories)
+    return seconds_of_leapfrogs(target, leapfrogs_of_chains(request))
 
 
 def seconds_of_closed_form(target):

@@ -1633,7 +1633,8 @@ MUTANTS = [
     ),
     Mutant(
         "gradients that are not pulled back", "densities/independent.py",
-        "g = preconditioning.pull_back(self.frame.F, np.array(g).T).T", "g = np.array(g)",
+        "return preconditioning.pull_back(self.frame.F, self._both(phi)[1].T).T",
+        "return self._both(phi)[1]",
         "test_independent_densities.py::test_a_wrong_width_costs_efficiency_only[narrow]",
     ),
     Mutant(
