@@ -24,7 +24,7 @@ __all__ = ["DENSE", "DensityFrame", "frame_around", "is_unbounded", "log_laplace
 __all__ += ["mode_near", "reaches"]
 __all__ += ["with_row_terms", "without_maximum"]
 
-DENSE = 400  # number of parameters up to which the Hessian is computed by default
+DENSE = 400  # parameters up to which a Hessian is made by default, unless the model knows it
 SHARE = 0.02  # step of a difference of gradients, as a share of the width of a parameter
 BLOCK_BYTES = 1 << 22  # size in bytes of the gradients of rows that are in memory together
 # The search for a mode takes at most ROUNDS runs of L-BFGS. A mode has been reached if the log

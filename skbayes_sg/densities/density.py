@@ -28,8 +28,10 @@ class RowDensity(Model):
     A subclass has the kernels ``loss`` and ``derivative`` of `Model`, in which every row of ``eta``
     is θ, and a row of ``facts`` ends with the numbers of the row. There are no second derivatives
     of rows, and so the Taylor gradient is refused. Where sums over the rows are faster by products
-    of matrices, a subclass also has ``loss_and_gradient(facts, theta)``, the sum of the weighted
-    losses of rows and its gradient, and ``loss_hessian(facts, theta)``, its Hessian.
+    of matrices, a subclass also has the kernel ``sums(facts, theta, valued, g_out)``, see
+    `skbayes_sg.kernels.layout.SUMS`, or without a kernel ``loss_and_gradient(facts, theta)``, the
+    sum of the weighted losses of rows and its gradient; and ``loss_hessian(facts, theta)``, its
+    Hessian.
 
     Parameters
     ----------

@@ -109,9 +109,10 @@ def sample_density(target, starts, request, watch=None, *, search=True, independ
     request : skbayes_sg.recipe.request.Request
     watch : callable, optional
         As for `skbayes_sg.recipe.choose.sample_posterior`.
-    search : bool, default=True
-        Whether to look for the modes near the starts. If a sampler and its step size are given,
-        there is no search in any case.
+    search : bool or callable, default=True
+        Whether to look for the modes near the starts, or a function that does, ``search(target,
+        starts, request)``, and returns maxima. If a sampler and its step size are given, there is
+        no search in any case.
     independent : bool, default=False
         Whether independent draws are tried first if nothing is asked for. That is for densities
         that are known to be smooth and to have no narrow peaks away from most of their mass, which
@@ -129,7 +130,8 @@ def sample_density(target, starts, request, watch=None, *, search=True, independ
     request = replace(request, seconds={})
     named = request.sampler is not None and request.step_size is not None
     with request.timed("centre"):
-        points = _maxima(target, starts, request) if search and not named else list(starts)
+        find = search if callable(search) else _maxima
+        points = find(target, starts, request) if search and not named else list(starts)
         modes = _modes(target, points, _kind(target, request, named))
     convergence.prepare()
     outcome = None
@@ -152,7 +154,8 @@ def _kind(target, request, named):
         return request.preconditioner or "none"
     if named:
         return "none"
-    return "hessian" if target.n_parameters <= DENSE else "diagonal"
+    most = DENSE if target.model.loss_hessian is None else preconditioning.DENSE_LIMIT
+    return "hessian" if target.n_parameters <= most else "diagonal"
 
 
 def _wants_all_rows(request):

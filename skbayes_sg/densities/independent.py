@@ -21,7 +21,7 @@ from ..importance.sample import certified_draws
 from ..importance.warps import unwarped
 from ..recipe.independent import POOR, warn_of_weights, with_ess_in_theta
 from ..recipe.price import (
-    BEARABLE_SECONDS,
+    EXACT_SECONDS,
     TOLD_SECONDS,
     leapfrogs_of_chains,
     seconds_of_chains,
@@ -111,7 +111,7 @@ def run_independent(modes, request, watch=None):
     n, rng = request.n_chains * request.n_draws, streams.of_proposal(request.seed)
     budget = UNLIMITED if named else _budget(frame.target, request)
     seconds = seconds_of_chains(frame.target, request)
-    least = POOR if seconds <= BEARABLE_SECONDS else HOPELESS
+    least = POOR if seconds <= EXACT_SECONDS else HOPELESS
     with request.timed("weighing"):
         proposal = _Laplace(frame)
         if not named and _few_are_effective(proposal, least, streams.child(rng)):
@@ -151,7 +151,7 @@ def _gives_way(found, n_draws, seconds):
         return True
     poor = found.ess < POOR * n_draws
     tails = not found.chains and found.certificate.has_heavy_tail
-    return seconds <= BEARABLE_SECONDS and (poor or tails)
+    return seconds <= EXACT_SECONDS and (poor or tails)
 
 
 def _outcome(found, frame, request, watch):

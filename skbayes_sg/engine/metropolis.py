@@ -16,7 +16,8 @@ from ..kernels.layout import BLOCK, GRADIENT_THETA, PREDICTORS, TERM, THETA
 from ..kernels.rows import predictors, scatter
 from ..priors.table import prior_gradient, prior_value
 
-__all__ = ["new_record", "potential", "run_metropolis", "share_of_trajectories"]
+__all__ = ["new_record", "potential", "potential_of_sums", "run_metropolis"]
+__all__ += ["share_of_trajectories"]
 
 # Rows of the state.
 POSITION, GRADIENT, PROPOSAL, PROPOSAL_GRADIENT, MOMENTUM = range(5)
@@ -79,19 +80,34 @@ def add_likelihood(data, model, theta, scratch, valued, g_out):
     return total
 
 
-@pointee
-def potential(data, prior, coordinates, model, phi, scratch, valued, g_out):
-    """Write ∇U at φ to g_out; return U = Σ weight_i ℓ_i - log p if `valued`, else 0."""
-    vectors = scratch.vectors
-    theta, g = vectors[THETA], vectors[GRADIENT_THETA]
+@inlined
+def _add_prior(prior, coordinates, phi, scratch, valued):
+    """Write θ(φ) and -∇ log p to the scratch; return -log p if `valued`, else 0."""
+    theta, g = scratch.vectors[THETA], scratch.vectors[GRADIENT_THETA]
     to_theta(coordinates, phi, theta)
     for j in range(phi.shape[0]):
         g[j] = 0.0
     prior_gradient(prior, theta, g)
-    total = add_likelihood(data, model, theta, scratch, valued, g)
+    return prior_value(prior, theta) if valued else 0.0
+
+
+@pointee
+def potential(data, prior, coordinates, model, phi, scratch, valued, g_out):
+    """Write ∇U at φ to g_out; return U = Σ weight_i ℓ_i - log p if `valued`, else 0."""
+    total = _add_prior(prior, coordinates, phi, scratch, valued)
+    theta, g = scratch.vectors[THETA], scratch.vectors[GRADIENT_THETA]
+    total += add_likelihood(data, model, theta, scratch, valued, g)
     pull_back(coordinates, g, g_out)
-    if valued:
-        total += prior_value(prior, theta)
+    return total
+
+
+@pointee
+def potential_of_sums(data, prior, coordinates, model, phi, scratch, valued, g_out):
+    """Do the same as `potential` for a model that has a kernel for sums over all rows."""
+    total = _add_prior(prior, coordinates, phi, scratch, valued)
+    theta, g = scratch.vectors[THETA], scratch.vectors[GRADIENT_THETA]
+    total += model.sums(data.facts, theta, valued, g)
+    pull_back(coordinates, g, g_out)
     return total
 
 

@@ -20,6 +20,7 @@ from ..kernels.layout import (
     CURVATURE,
     DERIVATIVE,
     LOSS,
+    SUMS,
     TERMS,
     UPDATE,
     Estimator,
@@ -28,6 +29,7 @@ from ..kernels.layout import (
     Pieces,
     Problem,
     Scratch,
+    Sums,
     draw_type,
     frozen,
     gradient_type,
@@ -36,7 +38,7 @@ from ..kernels.layout import (
 from ..schedules import Constant, first_step
 from . import metropolis
 from .chain import run_chain
-from .metropolis import potential, run_metropolis
+from .metropolis import potential, potential_of_sums, run_metropolis
 from .rounds import run_rounds
 
 __all__ = ["Chain", "Setup", "attach", "new_chains", "sample", "sample_coupled", "scratch_of"]
@@ -199,11 +201,15 @@ def full_pieces(setup, scratch):
 
 
 def _make_full_pieces(setup, scratch):
-    loss, derivative = pointer(setup.model.loss, LOSS), pointer(setup.model.derivative, DERIVATIVE)
-    model = Likelihood(loss, derivative)
+    own = setup.model
+    if own.sums is not None:
+        model, kernel = Sums(pointer(own.sums, SUMS)), potential_of_sums
+    else:
+        model = Likelihood(pointer(own.loss, LOSS), pointer(own.derivative, DERIVATIVE))
+        kernel = potential
     if numba.config.DISABLE_JIT:
-        return FullPieces(model, potential)
-    return FullPieces(model, pointer(potential, potential_type(setup.problem, model, scratch)))
+        return FullPieces(model, kernel)
+    return FullPieces(model, pointer(kernel, potential_type(setup.problem, model, scratch)))
 
 
 def _advance_langevin(setup, chain, thin, n_steps, scratch):

@@ -256,6 +256,9 @@ class Target:
         """Return the negative log-likelihood and its gradient at θ, with the `quadratic`."""
 
         def work(first, last):
+            if self.model.sums is not None:
+                g = np.zeros(len(theta))
+                return self.model.sums(self.data.facts[first:last], np.array(theta), True, g), g
             if self.model.loss_and_gradient is not None:
                 return self.model.loss_and_gradient(self.data.facts[first:last], theta)
             value, g = 0.0, 0.0

@@ -22,13 +22,15 @@ from .._base.typing import MatrixLike
 from .._base.validation import Parameters
 from ..densities.density import density_target
 from ..densities.fit import sample_density
-from ..densities.ica import LogisticSources, aligned, log_density
+from ..densities.ica import LOGISTIC_SD, LogisticSources, aligned, log_density
+from ..densities.ica_modes import maxima_of_sources
 from ..diagnostics import convergence
 from ..diagnostics.verdict import disagree
 from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
 from ..exceptions import PriorConflictWarning, SamplerConvergenceWarning
 from ..posterior import Posterior
 from ..priors import Normal
+from ..recipe.crossing import judged
 from ._chosen import chosen_pieces, origin_of
 from ._densities import DensityEstimator, dense_data
 from ._fit_warnings import warn_of_unused, warn_untrustworthy
@@ -38,7 +40,7 @@ from ._store import all_or_nothing, check_draw_store
 __all__ = ["BayesianICA"]
 
 RANK = 1e-10  # share of the largest variance below which a direction does not count for the rank
-LOGISTIC_SD = np.pi / np.sqrt(3.0)  # standard deviation of a logistic source
+FEWER = "fewer components (n_components)"  # advice where sources can be turned into others
 SCORED = 200  # most draws over which predictive densities are averaged
 # Standard errors by which the excess kurtosis of a source must be below zero for a warning.
 LIGHT = 3.0
@@ -54,7 +56,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
 
     for whitened rows :math:`z_i` [1]_. Names follow `sklearn.decomposition.FastICA`. The data
     cannot tell the order and the signs of the sources: all draws have the order and the signs of
-    the solution at which the chains begin. The sources of the model have heavier tails than normal
+    the mode with the largest evidence. The sources of the model have heavier tails than normal
     ones; the model does not separate sources with lighter tails, such as uniform ones.
 
     Parameters
@@ -67,11 +69,12 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         "importance" (independent draws around the mode, corrected by importance weights), "hmc" on
         all rows, "mala", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an object of
         `skbayes_sg.dynamics`. "auto" is "importance" if nothing but numbers of chains and draws is
-        given, where the weights can be trusted, and otherwise "hmc"; or "baoab" if a batch size, a
-        subsampling scheme or a gradient other than "full" is given. The search for the posterior
-        mode starts at the solution of FastICA, and all draws are made around this mode. If a
-        sampler and a step size are both given, there is no search, and chains begin near the
-        solution of FastICA.
+        given, where there is one mode and the weights can be trusted, and otherwise "hmc"; or
+        "baoab" if a batch size, a subsampling scheme or a gradient other than "full" is given.
+        Posterior modes are looked for from the solution of FastICA and from random rotations, in 8
+        to 20 descents, and chains begin at each as its Laplace evidence asks for. If a sampler and
+        a step size are both given, there is no search, and chains begin near the solution of
+        FastICA.
     gradient : str or Gradient, default="auto"
         "minibatch", "saga", "svrg", "control_variate" or "full". "auto" is "minibatch".
     subsampling : str or Subsampling, default="auto"
@@ -85,7 +88,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
     preconditioner : {"auto", "hessian", "diagonal", None}, default="auto"
         The coordinates in which chains move: scaled by the Hessian at the mode ("hessian"), by its
         diagonal ("diagonal"), or those of the parameters themselves (None). "auto" is "hessian" up
-        to 400 parameters and "diagonal" for more, but None if a sampler and a step size are both
+        to 2000 parameters and "diagonal" for more, but None if a sampler and a step size are both
         given.
     n_draws : int, default=250
         Number of draws that each chain keeps.
@@ -122,8 +125,9 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         trajectories, of each chain. Independent draws take no steps: `step_size_` is NaN.
     diagnostics_, seconds_ : dict of str to float
         Measurements of the draws, among them the smallest effective sample size, the largest R-hat
-        and, for "importance", Pareto k of the weights ("pareto_k", reliable below 0.7); and the
-        wall time of each part of the fit in seconds.
+        and, for "importance", Pareto k of the weights ("pareto_k", reliable below 0.7); where there
+        are several modes their number ("n_modes") and shares of the draws ("mode_share_0", ...);
+        and the wall time of each part of the fit in seconds.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -143,6 +147,8 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
     -----
     SamplerConvergenceWarning, StepSizeWarning, LongRunWarning
         If the draws cannot be trusted, or if the run will take long.
+    MultimodalPosteriorWarning
+        If chains do not cross between modes, so that the draws do not tell how much each weighs.
     UnusedParameterWarning
         If a warm-up or thinning is given and the draws are independent.
     PriorConflictWarning
@@ -228,10 +234,15 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
             # Chains that change order or signs have converged: aligned draws are judged.
             request = replace(request, comparable=False)
             with one_blas_thread:
-                begun = start[None].copy()
-                outcome, modes = sample_density(target, begun, request, progress, independent=True)
+                outcome, modes = sample_density(
+                    target, start[None], request, progress,
+                    search=maxima_of_sources, independent=True,
+                )  # fmt: skip
             W = outcome.draws.reshape(-1, d, d)
             W = aligned(W, modes.frame.centre.theta.reshape(d, d))
+            outcome = judged(
+                replace(outcome, draws=W.reshape(outcome.draws.shape)), modes, request, FEWER
+            )
             fitted = self._attributes(W, outcome, centre, whitening, dewhitening)
             self.__dict__.update(fitted)
             self._left_out = left_out

@@ -22,8 +22,17 @@ __all__ += ["FACT_Y", "GRADIENT_PHI", "GRADIENT_THETA", "LEFT", "LOSS", "NOISE",
 __all__ += ["OFFSET", "PERIOD", "PREDICTORS", "PRIOR_CURVATURE", "PRIOR_GRADIENT"]
 __all__ += ["SECOND_NOISE", "SEEN"]
 __all__ += ["TERM", "TERMS", "THETA", "TOTAL", "UPDATE", "Coordinates", "Data", "Estimator"]
-__all__ += ["FullPieces", "GradientMemory", "Likelihood", "Pieces", "Problem", "Scratch", "Sparse"]
-__all__ += ["Subsample", "draw_type", "frozen", "gradient_type", "new_memory", "potential_type"]
+__all__ += ["SUMS", "FullPieces", "GradientMemory", "Likelihood", "Pieces", "Problem", "Scratch"]
+__all__ += [
+    "Sparse",
+    "Subsample",
+    "Sums",
+    "draw_type",
+    "frozen",
+    "gradient_type",
+    "new_memory",
+    "potential_type",
+]
 
 BLOCK = 256
 """Number of rows that kernels process together, so that rows and terms stay in the L1 cache."""
@@ -173,10 +182,16 @@ class Likelihood(NamedTuple):
     derivative: Any
 
 
+class Sums(NamedTuple):
+    """The kernel of a model that adds up the likelihood of all rows, as a first-class function."""
+
+    sums: Any
+
+
 class FullPieces(NamedTuple):
     """Kernels that meet in the loop of a Metropolis-corrected chain, as first-class functions."""
 
-    model: Likelihood
+    model: Likelihood | Sums
     potential: Any
 
 
@@ -212,6 +227,12 @@ DERIVATIVE = types.FunctionType(types.void(_facts, _indices, _i8, _i8, _matrix, 
 
 CURVATURE = types.FunctionType(types.void(_facts, _indices, _i8, _i8, _matrix, _matrix))
 """``curvature(facts, rows, start, stop, eta, u_out)`` replaces each u_i by (∂²ℓ_i/∂η_i²) u_i."""
+
+SUMS = types.FunctionType(_f8(_facts, _vector, types.boolean, _vector))
+"""``sums(facts, theta, valued, g_out)`` adds Σ weight_i ∇ℓ_i over all rows to g_out.
+
+It returns Σ weight_i ℓ_i if `valued`, else 0.
+"""
 
 TERMS = types.FunctionType(
     types.void(_facts, DERIVATIVE, CURVATURE, _indices, _i8, _i8, _matrix, _matrix, _matrix)

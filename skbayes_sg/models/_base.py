@@ -72,6 +72,8 @@ class Model:
     cost : float
         Time for the terms of a row, as a multiple of that in logistic regression. It is used to
         predict how long runs take.
+    cost_of_all : float
+        The same for gradients of all rows in order: `cost`, unless the model has a kernel of sums.
     cost_of_many : float
         The same for one of many draws that are evaluated together, so that BLAS multiplies them all
         at once.
@@ -96,6 +98,7 @@ class Model:
     replace_by_derivatives: Any = None
     curvature: Any = None
     count_cdf: Any = None
+    sums: Any = None
     loss_and_gradient: Any = None
     loss_hessian: Any = None
 
@@ -103,6 +106,11 @@ class Model:
     def response(x):
         """The increasing function r of a continuous response y = r(η + e): the identity."""
         return x
+
+    @property
+    def cost_of_all(self):
+        """Cost of the terms of a row where all rows are read in order: see the attributes."""
+        return self.cost
 
     @property
     def n_predictors(self):

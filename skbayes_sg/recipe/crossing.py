@@ -22,6 +22,7 @@ MATTERS = 0.01  # a mode with a larger share of the Laplace evidence must have d
 # perhaps not been visited: draws in the tails of another mode may be counted as its own.
 FEW_DRAWS, FEW_OF_EXPECTED = 10, 0.1
 NAMED = 4  # largest number of modes that a warning describes
+PRIORS = "a prior with lighter tails or a larger scale"
 
 
 def told_of_search(modes):
@@ -48,8 +49,11 @@ def told_of_search(modes):
     return {"n_modes": float(len(modes))}, evidence
 
 
-def judged(outcome, modes, request):
-    """Add diagnostics of the modes to the `Outcome` of chains; warn if the chains do not cross."""
+def judged(outcome, modes, request, remedy=PRIORS):
+    """Add diagnostics of the modes to the `Outcome` of chains; warn if the chains do not cross.
+
+    The warning advises the `remedy`, or to look at the modes one by one.
+    """
     diagnostics, evidence = told_of_search(modes)
     if len(modes) > 1 and outcome.draws.shape[1] > 0:
         member = modes.nearest(outcome.draws)
@@ -62,7 +66,7 @@ def judged(outcome, modes, request):
                 [part.mean(axis=1) for part in np.array_split(of_mode, 2, axis=1)]
             )
             gap = max(np.abs(shares - modes.shares).max(), np.ptp(halves, axis=0).max())
-            _warn_apart(modes, shares, request)
+            _warn_apart(modes, shares, request, remedy)
         evidence["mode_gap"] = np.array([gap])
     return replace(
         outcome,
@@ -86,7 +90,7 @@ def cross(of_mode, expected, shares):
     return not (np.isinf(ratios) | (ratios > RHAT)).any()
 
 
-def _warn_apart(modes, shares, request):
+def _warn_apart(modes, shares, request, remedy):
     """Warn that chains do not cross, and name the parameter in which the modes differ most."""
     theta = np.array([frame.centre.theta for frame in modes.frames])
     apart = np.ptp(theta, axis=0) / np.max([frame.width for frame in modes.frames], axis=0)
@@ -97,7 +101,7 @@ def _warn_apart(modes, shares, request):
         "of the draws"
         for m in range(min(len(modes), NAMED))
     )
-    remedies = "a prior with lighter tails or a larger scale, or look at the modes one by one."
+    remedies = f"{remedy}, or look at the modes one by one."
     if request.sampler is not None:
         remedies = "sampler='auto', which weighs modes where it can, " + remedies
     _warn(

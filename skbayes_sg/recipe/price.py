@@ -65,9 +65,10 @@ def _of_coordinates(target):
     return D * D if D <= DENSE_LIMIT else D
 
 
-def _of_row(target):
-    """Nanoseconds that a row takes that is read in order."""
-    return target.model.n_predictors * (20 * target.model.cost + _of_columns(target, 0.8, 6.4))
+def _of_row(target, cost=None):
+    """Nanoseconds that a row takes that is read in order, with the `cost` of the model."""
+    cost = target.model.cost if cost is None else cost
+    return target.model.n_predictors * (20 * cost + _of_columns(target, 0.8, 6.4))
 
 
 def seconds_of_steps(target, n_steps, n_rows):
@@ -78,7 +79,8 @@ def seconds_of_steps(target, n_steps, n_rows):
 
 def seconds_of_leapfrogs(target, n_steps):
     """Predicted seconds of leapfrog steps on all rows, of which there may be few."""
-    return seconds_of_steps(target, n_steps, target.n_rows) + n_steps * LEAPFROG * 1e-9
+    rows = target.n_rows * _of_row(target, target.model.cost_of_all)
+    return n_steps * (rows + _of_coordinates(target) + target.model.overhead + LEAPFROG) * 1e-9
 
 
 def slowdown_of_batches(target, n_rows, scheme=None):

@@ -13,9 +13,13 @@ from skbayes_sg.densities.around import frame_around, likelihood_hessian, with_r
 from skbayes_sg.densities.density import density_target, row_gradients
 from skbayes_sg.densities.ica import LogisticSources
 from skbayes_sg.densities.mixture_density import MixtureDensity, rows_of
-from skbayes_sg.gradients import SAGA, SVRG, ControlVariate, Minibatch
+from skbayes_sg.dynamics import HMC
+from skbayes_sg.engine import metropolis
+from skbayes_sg.engine.run import Setup, new_chains, sample
+from skbayes_sg.gradients import SAGA, SVRG, ControlVariate, Full, Minibatch
 from skbayes_sg.priors import Normal
-from skbayes_sg.subsampling import Uniform, UniformWithoutReplacement
+from skbayes_sg.schedules import Constant
+from skbayes_sg.subsampling import AllRows, Uniform, UniformWithoutReplacement
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, 2)) * [1.0, 2.0] + [0.5, -1.0]
@@ -112,6 +116,40 @@ def test_products_of_matrices_and_kernels_agree(kind, monkeypatch):
     ]
     np.testing.assert_allclose(H, wanted, rtol=1e-7, atol=1e-7 * np.abs(H).max())
     assert np.array_equal(H, H.T)
+
+
+@pytest.mark.parametrize(("n", "d"), [(3, 1), (5000, 2), (300, 20)])
+def test_sums_and_kernels_of_rows_agree(n, d):
+    """Blocks of 2048 and of 204 rows, the last of them smaller."""
+    rng = np.random.default_rng(d)
+    table = Normal()._table((d * d,))
+    target = density_target(
+        LogisticSources(d * d), rng.standard_normal((n, d)), rng.uniform(0.2, 3.0, n), table
+    )
+    theta = place(target)
+    value, g = target.likelihood(theta)
+    terms = row_gradients(target, theta, np.arange(n))
+    np.testing.assert_allclose(g, terms.sum(axis=0), rtol=1e-11, atol=1e-10 * n)
+    loss = target.model.loss(target.data.facts, np.arange(n), 0, n, theta[None])
+    assert value == pytest.approx(loss, rel=1e-12)
+    again = np.ones(d * d)
+    assert target.model.sums(target.data.facts, theta, False, again) == 0.0
+    np.testing.assert_allclose(again, g + 1.0, rtol=1e-12)
+
+
+def test_chains_by_sums_are_those_by_rows(monkeypatch):
+    """Short runs of the same random numbers, since differences of rounding grow exponentially."""
+    frame = frame_around(sources_target(), np.array([1.2, 0.3, -0.2, 0.9]), "diagonal")
+    made = []
+    for sums in (LogisticSources.sums, None):
+        monkeypatch.setattr(LogisticSources, "sums", sums)
+        pieces = frame.target.model, Full(), AllRows(), HMC()
+        setup = Setup(frame.problem(Full()), *pieces, N, step_size=Constant(0.04))
+        draws, chains = sample(setup, new_chains(setup, np.zeros((2, 4)), 0), 5, 1)
+        made.append((draws, [chain.record[metropolis.POTENTIAL] for chain in chains]))
+    assert np.ptp(made[0][0], axis=1).min() > 0.0
+    np.testing.assert_allclose(made[0][0], made[1][0], rtol=1e-9)
+    np.testing.assert_allclose(made[0][1], made[1][1], rtol=1e-12)
 
 
 @every
