@@ -116,20 +116,35 @@ class AtAllDraws:
         with one_blas_thread as n_threads:
             return np.concatenate(in_threads(of, firsts, 1 if in_order else n_threads))
 
-    def _of_likelihoods(self, X, y, work, of_fit=False):
+    def _of_likelihoods(self, X, y, work):
         """``work(rows, log_likelihood)`` of all blocks of rows, joined along the rows.
 
         The log-likelihoods (rows, draws) are those of each row, without its weight, at each draw.
-        If X has the rows of the fit (`of_fit`), effects of levels with a single row are integrated
-        out.
         """
         check_is_fitted(self)
         (X, y), offset = self._checked(X, y)
         log_likelihood = self._likelihood_of(y)
-        if of_fit and self._groups is not None and self._has_one_peak:
-            offset = offset.with_single_rows_integrated()
 
         def of_block(rows, eta, components):
             return work(rows, components.log_likelihood(partial(log_likelihood, rows), eta))
+
+        return self._in_blocks(X, of_block, offset)
+
+    def _of_rows_left_out(self, X, y, work, weight, powers):
+        """``work(rows, log_likelihood, removed)`` of all blocks of the rows of the fit, joined.
+
+        Besides the log-likelihoods it gets what a row takes with it that is left out: the power of
+        its likelihood that `powers` says. Effects that only this row informs are integrated out of
+        both. `weight` are the weights of the fit.
+        """
+        (X, y), offset = self._checked(X, y)
+        log_likelihood = self._likelihood_of(y)
+        if self._groups is not None:
+            offset = offset.with_single_rows_integrated(weight, self._has_one_peak)
+
+        def of_block(rows, eta, components):
+            own = partial(log_likelihood, rows)
+            values = components.log_likelihood(own, eta)
+            return work(rows, values, components.removed(own, eta, values, powers[rows]))
 
         return self._in_blocks(X, of_block, offset)

@@ -168,6 +168,7 @@ class BayesianCountRegressor(BayesianRegressor):
 
     to_arviz.__doc__ = with_documented_exposure(BayesianRegressor.to_arviz, OF_PREDICTION)
     _of_likelihoods = with_exposure(BayesianRegressor._of_likelihoods)
+    _of_rows_left_out = with_exposure(BayesianRegressor._of_rows_left_out)
 
     def _checked(self, X, *y):
         X, exposure = X

@@ -419,6 +419,8 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         Returns
         -------
         ndarray of shape (n_rows,)
+            For a count that is not a whole number the likelihood of the fit, with the gamma
+            function in the place of the factorial; -inf for a negative count.
         """
         check_is_fitted(self)
         weights = self._pooled_weights

@@ -56,6 +56,11 @@ class Components(NamedTuple):
         with np.errstate(divide="ignore"):
             return top[..., 0] + np.log((self.share * np.exp(terms - top)).sum(axis=2))
 
+    def removed(self, of_predictors, eta, log_likelihood, powers):
+        """What rows take with them that are left out with these powers (rows,), as logarithms."""
+        del of_predictors, eta
+        return log_likelihood if (powers == 1.0).all() else powers[:, None] * log_likelihood
+
 
 AS_DRAWN = Components()  # a single component for each draw
 
@@ -90,6 +95,8 @@ class GroupRows:
         Effects of new levels in each sample, where they are drawn.
     alone : ndarray of bool, shape (n_rows, n_factors), optional
         Which levels have no other row, where their effects are integrated out.
+    one_peak : bool
+        Whether likelihoods are known to be log-concave in an effect.
     """
 
     effects: Any
@@ -99,6 +106,7 @@ class GroupRows:
     log_exposure: Any = None
     fresh: Any = None
     alone: Any = None
+    one_peak: bool = True
 
     @property
     def kinds(self):
@@ -121,17 +129,18 @@ class GroupRows:
             log_exposure=exposure, alone=alone,
         )  # fmt: skip
 
-    def with_single_rows_integrated(self):
-        """Return the rows, with the effects of levels of a single row of weight 1 integrated out.
+    def with_single_rows_integrated(self, weight, one_peak):
+        """Return the rows, with the effects of levels integrated out that only one row informs.
 
-        The rows must be all those of the fit.
+        The rows must be all those of the fit, with its `weight`. Rows of weight zero inform no
+        level, and one of weight 3 is three rows.
         """
         alone = np.zeros(self.codes.shape, dtype=bool)
-        for own, codes, weight in zip(alone.T, self.codes.T, self.effects.weight, strict=True):
-            known = codes >= 0
-            count = np.bincount(codes[known], minlength=len(weight))
-            own[known] = ((count == 1) & (weight == 1.0))[codes[known]]
-        return replace(self, alone=alone)
+        for own, codes in zip(alone.T, self.codes.T, strict=True):
+            informs = (codes >= 0) & (weight > 0.0)
+            count = np.bincount(codes[informs], minlength=codes.max(initial=-1) + 1)
+            own[informs] = (count[codes[informs]] == 1) & (weight[informs] <= 1.0)
+        return replace(self, alone=alone, one_peak=one_peak)
 
     def with_exposure(self, log_exposure):
         """Return the same rows with these log exposures."""
@@ -171,7 +180,8 @@ class GroupRows:
         if self.fresh is not None or not (unknown.any() or alone.any()):
             return eta, AS_DRAWN
         if not unknown.any():
-            return eta, Alone(eta[:, :, 0] - own, self._variance(alone, rows, draws))
+            variance = self._variance(alone, rows, draws)
+            return eta, Alone(eta[:, :, 0] - own, variance, self.one_peak)
         x, share = nodes_of(eta.shape[1])
         root = np.sqrt(self._variance(unknown, rows, draws))
         eta = eta + root[:, :, None] * x

@@ -190,9 +190,8 @@ def loo(
 
     The effect of a group level that only one row has is known from that row alone, and importance
     weights of its draws fail. It is integrated out of the likelihood of the row
-    (`skbayes_sg.groups.alone`), which then is that of a level not seen before. This needs rows of
-    weight one, and is not done in `BayesianRobustRegression`, whose likelihoods may have two peaks
-    in an effect.
+    (`skbayes_sg.groups.alone`), which then is that of a level not seen before. A row of weight 3 is
+    three rows, so that its level has others.
 
     References
     ----------
@@ -228,10 +227,10 @@ def loo(
     r_eff = _efficiency(posterior)
     M = tail_size(len(log_weights), r_eff)
 
-    def of_block(rows, log_likelihood):
-        return leave_one_out(log_likelihood, powers[rows], log_weights, M)
+    def of_block(rows, log_likelihood, removed):
+        return leave_one_out(log_likelihood, removed, log_weights, M)
 
-    values = final._of_likelihoods(X, y, of_block, of_fit=True, **more)
+    values = final._of_rows_left_out(X, y, of_block, weight, powers, **more)
     name, is_density = type(final).__name__, not final._is_discrete
     found = LeaveOneOut(values, y, weight, len(log_weights), r_eff, name, is_density)
     if found.n_high_k:

@@ -51,15 +51,15 @@ def tail_size(n_draws, r_eff):
     return n_draws // 5
 
 
-def leave_one_out(log_likelihood, powers, log_weights, M):
+def leave_one_out(log_likelihood, removed, log_weights, M):
     """Leave-one-out log density, Pareto k and in-sample log predictive density, (n_rows, 3).
 
     Parameters
     ----------
     log_likelihood : array of shape (n_rows, n_draws)
         log p(y_i | θ_s).
-    powers : array of shape (n_rows,)
-        a_i, the power of its likelihood with which a row is left out: 1 as a rule.
+    removed : array of shape (n_rows, n_draws)
+        The logarithm of what a row takes with it: of its likelihood as a rule.
     log_weights : array of shape (n_draws,)
         log v_s, the log weights of the draws, with Σ_s v_s = 1.
     M : int
@@ -69,27 +69,27 @@ def leave_one_out(log_likelihood, powers, log_weights, M):
     out, scratch, order = np.empty((n, 3)), np.empty((3, S)), np.empty(S, dtype=np.int64)
     grid = np.empty((3, 30 + math.isqrt(M)))
     log_survival = np.log1p(-(np.arange(M) + 0.5) / max(M, 1))
-    _leave_one_out(log_likelihood, powers, log_weights, log_survival, scratch, order, grid, out)
+    _leave_one_out(log_likelihood, removed, log_weights, log_survival, scratch, order, grid, out)
     return out
 
 
 @entry
-def _leave_one_out(ll, powers, log_v, log_survival, scratch, order, grid, out):
+def _leave_one_out(ll, removed, log_v, log_survival, scratch, order, grid, out):
     """Fill `out` (n_rows, 3) for all rows; the other arrays are scratch."""
     lw, keys, x = scratch[0], scratch[1], scratch[2]
     for i in range(ll.shape[0]):
-        _weigh_row(ll[i], powers[i], log_v, log_survival, lw, keys, x, order, grid, out[i])
+        _weigh_row(ll[i], removed[i], log_v, log_survival, lw, keys, x, order, grid, out[i])
 
 
 @inner
-def _weigh_row(ll, power, log_v, log_survival, lw, keys, x, order, grid, out):
+def _weigh_row(ll, removed, log_v, log_survival, lw, keys, x, order, grid, out):
     """Fill the results `out` (3,) of one row, given its log-likelihoods `ll` at the draws.
 
     `log_survival` has log(1 - u) for the probabilities u of the quantiles that replace the largest
     weights.
     """
     M = log_survival.shape[0]
-    low, top, top_p, top_wp = _weights(ll, power, log_v, lw)
+    low, top, top_p, top_wp = _weights(ll, removed, log_v, lw)
     w, wp, p = _sums(ll, log_v, lw, top, top_p, top_wp)
     out[PARETO_K] = np.nan if M < LEAST_TAIL else -np.inf
     if low < -EQUAL and M >= LEAST_TAIL:
@@ -108,7 +108,7 @@ def _weigh_row(ll, power, log_v, log_survival, lw, keys, x, order, grid, out):
 
 
 @inner
-def _weights(ll, power, log_v, lw):
+def _weights(ll, removed, log_v, lw):
     """Fill `lw` with log importance weights, shifted so that the largest is 0.
 
     Returned are the smallest of them, the shift, and the largest of log(v_s p_s) and of
@@ -116,7 +116,7 @@ def _weights(ll, power, log_v, lw):
     """
     low, top, top_p, top_wp = np.inf, -np.inf, -np.inf, -np.inf
     for s in range(ll.shape[0]):
-        lw[s] = log_v[s] - power * ll[s]
+        lw[s] = log_v[s] - removed[s]
         low, top = min(low, lw[s]), max(top, lw[s])
         top_p, top_wp = max(top_p, log_v[s] + ll[s]), max(top_wp, lw[s] + ll[s])
     for s in range(ll.shape[0]):

@@ -74,12 +74,12 @@ class EffectsDisplay(Display):
         table = last.effects_
         if "5%" not in table.columns:
             raise ValueError("No draws were kept, and intervals need some: use keep=100.")
-        column = next(iter(last.group_levels_)) if column is None else column
-        name, _, slope = column.partition(":")
+        known = list(last.group_levels_)
+        column = known[0] if column is None else column
+        name, slope = _parts(column, known)
         ends = f"]:{slope}" if slope else "]"
         kept = [k for k, label in enumerate(table.labels) if _is_of(label, name, ends)]
         if not kept:
-            known = list(last.group_levels_)
             raise ValueError(f"There are no effects of {column!r}: the columns are {known}.")
         kept = [kept[k] for k in np.argsort(np.asarray(table["mean"])[kept], kind="stable")]
         levels = [table.labels[k][len(name) + 1 :].removesuffix(ends) for k in kept]
@@ -100,6 +100,16 @@ class EffectsDisplay(Display):
         else:
             axis.set_ylabel(f"{len(places)} levels, sorted")
         axis.set_xlabel(f"effect of {self.column} (mean and 90 % interval)")
+
+
+def _parts(column, known):
+    """The column with groups, of which names may contain colons, and the slope, or ""."""
+    if column in known:
+        return column, ""
+    for name in known:
+        if column.startswith(f"{name}:"):
+            return name, column[len(name) + 1 :]
+    return column, ""
 
 
 def _is_of(label, name, ends):

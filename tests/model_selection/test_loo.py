@@ -69,7 +69,7 @@ FAMILIES = {
 @pytest.mark.parametrize(("S", "r_eff"), [(30, 1.0), (400, 1.0), (4000, 1.0), (4000, 0.3)])
 def test_numbers_are_those_of_arviz(family, S, r_eff):
     ll = FAMILIES[family](np.random.default_rng(0), S)
-    found = leave_one_out(ll, np.ones(30), equal_weights(S), tail_size(S, r_eff))
+    found = leave_one_out(ll, ll, equal_weights(S), tail_size(S, r_eff))
     expected = of_arviz(ll, r_eff)
     assert np.abs(found - expected)[:, [ELPD, LPPD]].max() < 1e-8
     assert np.abs(found - expected)[:, PARETO_K].max() < 1e-5
@@ -80,7 +80,7 @@ def test_powers_and_weights_of_draws_are_those_of_the_formula():
     ll, powers = -((1.0 + rng.normal(size=(20, 500))) ** 2), rng.uniform(0.0, 2.0, size=20)
     log_v = rng.normal(size=500)
     log_v -= logsumexp(log_v)
-    found = leave_one_out(ll, powers, log_v, tail_size(500, 1.0))
+    found = leave_one_out(ll, powers[:, None] * ll, log_v, tail_size(500, 1.0))
     lw, k = array_stats.psislw(powers[:, None] * ll - log_v)  # of log likelihoods
     assert np.allclose(found[:, ELPD], logsumexp(lw + ll, axis=1), rtol=0, atol=1e-9)
     assert np.allclose(found[:, PARETO_K], k, rtol=0, atol=1e-9)
@@ -89,7 +89,7 @@ def test_powers_and_weights_of_draws_are_those_of_the_formula():
 
 def test_a_row_that_is_not_left_out_has_the_density_of_the_fit():
     ll = np.random.default_rng(0).normal(size=(3, 200))
-    found = leave_one_out(ll, np.zeros(3), equal_weights(200), tail_size(200, 1.0))
+    found = leave_one_out(ll, 0.0 * ll, equal_weights(200), tail_size(200, 1.0))
     assert np.allclose(found[:, ELPD], logsumexp(ll, axis=1) - np.log(200), rtol=0, atol=1e-12)
     assert (found[:, PARETO_K] == -np.inf).all()
 
@@ -101,11 +101,13 @@ def test_extremes_are_finite_and_say_so():
         np.append(np.zeros(299), -1e4),
         -1e3 * rng.standard_cauchy(300) ** 2,
     ]
-    found = leave_one_out(np.array(rows), np.ones(3), equal_weights(300), tail_size(300, 1.0))
+    ll = np.array(rows)
+    found = leave_one_out(ll, ll, equal_weights(300), tail_size(300, 1.0))
     assert np.isfinite(found[:, [ELPD, LPPD]]).all()
     assert found[0, ELPD] == pytest.approx(-5.0)
     assert found[:, PARETO_K].tolist() == [-np.inf, np.inf, np.inf]
-    few = leave_one_out(rng.normal(size=(1, 12)), np.ones(1), equal_weights(12), tail_size(12, 1.0))
+    ll = rng.normal(size=(1, 12))
+    few = leave_one_out(ll, ll, equal_weights(12), tail_size(12, 1.0))
     assert np.isnan(few[0, PARETO_K])  # too few to have a tail
     assert np.isfinite(few[0, ELPD])
 

@@ -314,6 +314,9 @@ def test_effects_of_a_column_from_the_smallest_to_the_largest():
     assert (np.diff(display.means) > 0.0).all()
     model.set_params(group_effects=["customer"]).fit(X[["customer"]], y)
     assert "60 levels" in EffectsDisplay.from_estimator(model).ax_.get_ylabel()
+    renamed = X[["customer"]].rename(columns={"customer": "a:b"})
+    other = BayesianLinearRegression(group_effects=["a:b"], **options).fit(renamed, y)
+    assert len(EffectsDisplay.from_estimator(other).levels) == 60
     with pytest.raises(ValueError, match="There are no effects of 'shop'"):
         EffectsDisplay.from_estimator(model, column="shop")
     with pytest.raises(ValueError, match="keep=100"):

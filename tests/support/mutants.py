@@ -1491,8 +1491,23 @@ MUTANTS = [
     # -- leave-one-out
     Mutant(
         "the row is taken twice", "model_selection/pareto_smoothing.py",
-        "log_v[s] - power * ll[s]", "log_v[s] + power * ll[s]",
+        "log_v[s] - removed[s]", "log_v[s] + removed[s]",
         f"{LOO}::test_exact_leave_one_out_of_a_conjugate_model",
+    ),
+    Mutant(
+        "rows of weight zero that join a level", "groups/rows.py",
+        "(codes >= 0) & (weight > 0.0)", "(codes >= 0)",
+        "test_alone.py::test_rows_that_others_join_are_as_drawn",
+    ),
+    Mutant(
+        "one rule where there may be two peaks", "groups/alone.py",
+        "if not self.one_peak:", "if False:",
+        "test_alone.py::test_integrals_with_a_peak_at_the_response_and_one_at_the_prior[1.0-0.1-6-1.0]",
+    ),
+    Mutant(
+        "rules that count all of the integrand", "groups/alone.py",
+        "if len(rules) == 1:", "if True:",
+        "test_alone.py::test_other_rules_find_the_same_integrals",
     ),
     Mutant(
         "tails as they are", "model_selection/pareto_smoothing.py",
