@@ -81,6 +81,7 @@ gauntlet: $(VENV)/.with-test
 
 lint: $(VENV)/.with-lint
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 docs: $(VENV)/.with-docs

@@ -9,9 +9,9 @@ the sum of the steps that led to it: draw k, kept after step t_k, has the weight
     w_k ∝ h(t_k - thin) + ... + h(t_k - 1),
 
 with mean 1 over the draws, and a posterior mean is Σ w_k f(θ_k) / Σ w_k, the time average of
-Welling and Teh (2011). What an estimator chooses itself ("auto"), and its warnings about the step
-size, refer to the first step size. "mala" and "hmc" use the first one for all steps, and have no
-weights.
+Welling and Teh (2011). What an estimator chooses itself ("auto") refers to the first step size;
+predicted biases, and warnings about the step size, to Σ h² / Σ h of the steps that have made draws.
+"mala" and "hmc" use the first one for all steps, and have no weights.
 """
 
 import numpy as np

@@ -20,10 +20,10 @@ share of a mode is its Laplace evidence,
 
 which is rough where tails are heavy, so that modes are kept down to a small share.
 
-With many rows the search uses `SEARCH_ROWS` of them, chosen as for the centre; only minima that are
-found beside the centre are followed on all rows. The number of descents is bounded by a model of
-their cost, `SEARCH_SECONDS` in all: each takes about `STEPS` Hessians of these rows. No two runs
-differ: nothing here depends on the seed.
+With many rows the search uses `SEARCH_ROWS` of them, or 20 for each parameter, chosen as for the
+centre; only minima that are found beside the centre are followed on all rows. The number of
+descents is bounded by a model of their cost, `SEARCH_SECONDS` in all: each takes about `STEPS`
+Hessians of these rows. No two runs differ: nothing here depends on the seed.
 """
 
 import heapq
@@ -189,22 +189,22 @@ def find_modes(frame):
         search.run()
     frames, at_floor = [frame], []
     for mode in search.others():
-        other = _followed(frame, mode, part is not target)
+        other = _followed(frame, mode, part.n_rows)
         if other is None or any(_is_same_mode(other, known) for known in frames):
             continue
         (at_floor if _is_degenerate(other.centre.theta, frame) else frames).append(other)
     return _weighed(frames, at_floor, search.complete)
 
 
-def _followed(frame, mode, further):
+def _followed(frame, mode, n_searched):
     """The frame around a minimum that was found near `mode`; None if it is no minimum of all rows.
 
-    If the search has used a part of the rows (`further`), a minimum is followed on all rows unless
-    U of all rows is far higher there than at the centre.
+    If the search has used a part of the rows, `n_searched` of them, a minimum is followed on all
+    rows unless U of all rows is far higher there than at the centre.
     """
     target = frame.target
-    if further:
-        expected = 10.0 + 5.0 * target.n_parameters * target.n_rows / SEARCH_ROWS
+    if n_searched < target.n_rows:
+        expected = 10.0 + 5.0 * target.n_parameters * target.n_rows / n_searched
         values = [target.value_and_gradient(theta)[0] for theta in (mode, frame.centre.theta)]
         if values[0] > values[1] + expected:
             return None

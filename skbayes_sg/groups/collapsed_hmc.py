@@ -3,8 +3,8 @@
 A sweep visits each factor k:
 
 1. ζ is computed from u_k, the effects of the other factors given (`collapsed`);
-2. Hamiltonian Monte Carlo moves (θ, ψ_k) given ζ, split so that two steps make a quarter of a
-   period (`split_hmc`);
+2. Hamiltonian Monte Carlo moves (θ, ψ_k) given ζ, split so that two or four steps make a quarter
+   of a period (`split_hmc`);
 3. all u_k move at once, by independent proposals, of which each level accepts or rejects its own,
 
        0.95 N(m_l, 1.05² P_l⁻¹) + 0.05 N(m_l, 2² Ω⁻¹);

@@ -18,7 +18,6 @@ LIGHT = 0.35  # Pareto k up to which the tails are no heavier than those of Gaus
 # k is noisy: if at most the share UNEVEN of the draws is effective, SUSPECT_K replaces LIGHT.
 SUSPECT_K, UNEVEN = 0.2, 0.6
 EVEN = 0.93  # with a larger share of effective draws, a tail holds too little mass to matter
-LEAST_SHARE = 0.5  # share of effective draws that a certificate must exceed to hold
 EQUAL = 1e-9  # log weights that are all closer together than this count as equal
 
 
@@ -29,11 +28,6 @@ class Certificate:
     pareto_k: float
     ess: float
     weights: np.ndarray  # smoothed weights, with mean 1
-
-    @property
-    def holds(self):
-        """Whether averages over the draws can be believed."""
-        return self.pareto_k < LARGEST_K and self.ess > LEAST_SHARE * len(self.weights)
 
     @property
     def has_heavy_tail(self):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..diagnostics import convergence
-from .certificate import LARGEST_K, LEAST_SHARE, Certificate, certified, resampled
+from .certificate import LARGEST_K, Certificate, certified, resampled
 from .lockstep import ADAPTATION, N_CHAINS, UNLIMITED, draws_of_each, run_lockstep
 from .proposal import matched_normals
 
@@ -16,6 +16,7 @@ CHECKED = 32  # draws at which potentials are compared with that of all rows
 LEFT = 0.05  # largest sd, in nats, of the log density that rows which are not exact may leave
 LEFT_FAR = 0.25  # largest error, in nats, of polynomials far from the centre
 LEAST_EFFECTIVE = 0.1  # least share of effective draws for draws to hold, or more to be proposed
+WANTED_SHARE = 0.5  # share of effective draws that further proposed draws are to reach
 FEW_EFFECTIVE = 0.025  # share of effective draws from which they are better than long chains
 USUAL_SDS = 8.0  # U of n parameters is n/2 above its minimum, ± so many times √(n/2)
 MOST_HALVINGS = 10  # largest number of times that a starting point is moved half way to the centre
@@ -158,9 +159,9 @@ def _proposed(proposal, n, rng):
 def _more(certificate, n_draws, n_bytes):
     """How many further proposed draws make half of `n_draws` effective; 0 where none are made."""
     share = certificate.ess / len(certificate.weights)
-    if certificate.pareto_k >= LARGEST_K or share < LEAST_EFFECTIVE or share > LEAST_SHARE:
+    if certificate.pareto_k >= LARGEST_K or share < LEAST_EFFECTIVE or share > WANTED_SHARE:
         return 0
-    factor = 1.2 * LEAST_SHARE / share
+    factor = 1.2 * WANTED_SHARE / share
     return int((factor - 1.0) * n_draws) if factor * n_bytes < MOST_BYTES else 0
 
 

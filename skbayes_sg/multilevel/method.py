@@ -66,8 +66,8 @@ class MultilevelSGLD(BaseEstimator):
     The posterior must have one mode and be nearly Gaussian, so that paths that begin at different
     times meet. This is measured, by the paths and by independent draws: times grow with the
     posterior's largest variance in units of the curvature at the mode, and there is a
-    `CouplingError` instead of a result if this variance exceeds 9, if there are several modes, if
-    paths do not meet, or if the result is not the mean of the draws.
+    `CouplingError` instead of a result if this variance exceeds 9 (3 under Student's t priors), if
+    there are several modes, if paths do not meet, or if the result is not the mean of the draws.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class MultilevelSGLD(BaseEstimator):
             `func` returns values that are not finite or have another shape, a tolerance is not
             positive, or the posterior does not exist.
         CouplingError
-            Paths do not meet.
+            The posterior is far from Gaussian or has several modes, or paths do not meet.
         SamplerDivergedError
             A path leaves the region where the posterior can be, at all steps that were tried.
         AccuracyNotReachedError

@@ -170,7 +170,7 @@ class Outcome:
     """Draws of the parameters θ, with how they were made and what was measured."""
 
     draws: np.ndarray  # (n_chains, n_draws, n_parameters)
-    chosen: dict  # sampler, gradient, ..., step_size, batch_size, n_warmup, thin, n_steps
+    chosen: dict  # sampler, gradient, ..., step_size, batch_size, n_warmup, thin
     diagnostics: dict = field(default_factory=dict)
     batch_sizes: Any = None  # (n_chains, n_draws): mean rows a step since the draw before
     weights: np.ndarray | None = None  # weights of draws, (n_draws,), mean 1; None: all the same

@@ -371,15 +371,14 @@ def test_few_draws_of_many_parameters_are_independent():
 def test_certificates():
     rng = np.random.default_rng(0)
     same = certified(np.full(500, -3.0))
-    assert same.holds
+    assert same.pareto_k == -np.inf
     assert same.ess == 500.0
     assert np.array_equal(same.weights, np.ones(500))
-    assert not certified(1.2 * rng.exponential(size=4000)).holds
-    assert not certified(np.full(100, np.nan)).holds
+    assert certified(1.2 * rng.exponential(size=4000)).pareto_k > 0.7
+    assert certified(np.full(100, np.nan)).pareto_k == np.inf
     assert certified(np.append(0.1 * rng.normal(size=400), -np.inf)).weights[-1] == 0.0
     few = certified(2.0 * rng.normal(size=4000))  # finite variance, and few of them
     assert few.ess < 2000
-    assert not few.holds
 
 
 def test_resampling_is_unbiased_and_equal_weights_stay_as_they_are():
@@ -777,10 +776,16 @@ def test_what_is_known_of_the_draws():
     assert np.array_equal(again.posterior_.flat, model.posterior_.flat)
 
 
-def test_a_certificate_that_does_not_hold_is_not_believed():
-    assert not Certificate(0.8, 4000.0, np.ones(4000)).holds
-    assert not Certificate(0.1, 1000.0, np.ones(4000)).holds
-    assert Certificate(0.1, 3000.0, np.ones(4000)).holds
+def test_draws_whose_certificate_does_not_hold_are_not_believed():
+    def draws(k, ess, rhat=1.0):
+        own = Certificate(k, ess, np.ones(4000))
+        return CertifiedDraws(np.zeros((4000, 1)), own, 0.0, 100, ess, rhat)
+
+    assert draws(0.6, 500.0).holds
+    assert not draws(0.8, 4000.0).holds
+    assert not draws(0.1, 300.0).holds
+    assert draws(0.1, 300.0).is_sound
+    assert not draws(0.1, 4000.0, 1.2).is_sound
 
 
 @pytest.mark.slow

@@ -974,9 +974,9 @@ MUTANTS = [
         f"{IMPORTANCE}::test_resampling_is_unbiased_and_equal_weights_stay_as_they_are",
     ),
     Mutant(
-        "certificate without Pareto k", "importance/certificate.py",
-        "self.pareto_k < LARGEST_K and ", "",
-        f"{IMPORTANCE}::test_a_certificate_that_does_not_hold_is_not_believed",
+        "certificate without Pareto k", "importance/sample.py",
+        "self.certificate.pareto_k < LARGEST_K and ", "",
+        f"{IMPORTANCE}::test_draws_whose_certificate_does_not_hold_are_not_believed",
     ),
     Mutant(
         "a prior of intercepts that never gives way", "estimators/_parameters.py",
@@ -1502,7 +1502,7 @@ MUTANTS = [
     Mutant(
         "one rule where there may be two peaks", "groups/alone.py",
         "if not self.one_peak:", "if False:",
-        "test_alone.py::test_integrals_with_a_peak_at_the_response_and_one_at_the_prior[1.0-0.1-6-1.0]",
+        "test_alone.py::test_integrals_with_a_peak_at_the_response_and_one_at_the_prior[4.0-0.1-6-1.0]",
     ),
     Mutant(
         "rules that count all of the integrand", "groups/alone.py",
