@@ -11,11 +11,12 @@ found equally often is then missed in one run of 128, and more until the lowest 
 import numpy as np
 
 from .._base import streams
+from ..geometry.modes import log_laplace
 from ..recipe.price import TOLD_SECONDS, seconds_of_rows, warn_if_long
 from .around import mode_near
 from .ica import LOGISTIC_SD, aligned
 
-__all__ = ["maxima_of_sources"]
+__all__ = ["aligned_to_modes", "maxima_of_sources"]
 
 TIMES = 3  # times that the lowest minimum must have been found
 FEWEST, MOST = 8, 20  # smallest and largest number of descents
@@ -43,6 +44,24 @@ def maxima_of_sources(target, starts, request):
         start = LOGISTIC_SD * np.linalg.qr(rng.standard_normal((d, d)))[0].ravel()
     low = [ends[k].reshape(d, d) for k in np.argsort(U) if U[k] < U.min() + WINDOW]
     return _distinct(aligned(np.array(low), low[0]))
+
+
+def aligned_to_modes(W, modes):
+    """Return draws W (S, d, d) with the order and the signs of the sources of their nearest mode.
+
+    That of each draw is the one of `modes` whose Laplace approximation is largest there. Order and
+    signs of another mode would differ from draw to draw, where two sources are turned by half of a
+    right angle.
+    """
+    places = [frame.centre.theta.reshape(W.shape[1:]) for frame in modes.frames]
+    found = np.array([aligned(W, place) for place in places])
+    if len(places) == 1:
+        return found[0]
+    log_p = [
+        log_laplace(frame, own.reshape(len(W), -1))
+        for frame, own in zip(modes.frames, found, strict=True)
+    ]
+    return found[np.argmax(log_p, axis=0), np.arange(len(W))]
 
 
 def _most_descents(target):

@@ -1,9 +1,10 @@
 """Draws of a row density by importance sampling, where the posterior is nearly normal.
 
-Laplace's approximation at the mode is the proposal. Its draws are weighted by the density of all
-rows, and judged and resampled as those of models with linear predictors are
-(`skbayes_sg.importance.sample`). Where the weights cannot be trusted, many chains in lockstep take
-their place, in the same coordinates and with gradients of all rows.
+Laplace's approximation at the mode is the proposal, or those at all modes that matter. Its draws
+are weighted by the density of all rows, and judged and resampled as those of models with linear
+predictors are (`skbayes_sg.importance.sample` and `mixture`). Where the weights of a single mode
+cannot be trusted, many chains in lockstep take their place, in the same coordinates and with
+gradients of all rows.
 """
 
 from functools import cached_property
@@ -17,6 +18,7 @@ from ..dynamics import Importance
 from ..geometry import preconditioning
 from ..importance.certificate import certified
 from ..importance.lockstep import UNLIMITED, Budget
+from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws
 from ..importance.warps import unwarped
 from ..recipe.independent import POOR, warn_of_weights, with_ess_in_theta
@@ -106,21 +108,24 @@ def run_independent(modes, request, watch=None):
     the weights cannot be trusted.
     """
     frame, named = modes.frame, isinstance(request.sampler, Importance)
-    if not named and (len(modes) > 1 or not frame.whitened):
+    if not named and not all(frame.whitened for frame in modes.frames):
         return None
     n, rng = request.n_chains * request.n_draws, streams.of_proposal(request.seed)
     budget = UNLIMITED if named else _budget(frame.target, request)
     seconds = seconds_of_chains(frame.target, request)
-    least = POOR if seconds <= EXACT_SECONDS else HOPELESS
+    least = POOR if seconds <= EXACT_SECONDS or len(modes) > 1 else HOPELESS
     with request.timed("weighing"):
-        proposal = _Laplace(frame)
-        if not named and _few_are_effective(proposal, least, streams.child(rng)):
+        proposals = [_Laplace(frame) for frame in modes.frames]
+        if not named and _few_are_effective(proposals[0], least, streams.child(rng)):
             return None
         weighing = n * seconds_of_rows(frame.target, frame.target.n_rows)
         warn_if_long(weighing, f"Weighing {n} independent draws", REMEDY, TOLD_SECONDS)
-        found = certified_draws(proposal, n, rng, lambda proposal: budget)
+        if len(modes) > 1:
+            found = mixed_draws(proposals, n, rng)
+        else:
+            found = certified_draws(proposals[0], n, rng, lambda proposal: budget)
         found = with_ess_in_theta(found, frame, request)
-    if not named and _gives_way(found, n, seconds):
+    if not named and _gives_way(found, n, seconds, len(modes)):
         return None
     if not found.holds:
         warn_of_weights(found)
@@ -145,10 +150,13 @@ def _budget(target, request):
     return Budget(leapfrogs_of_chains(request), tell)
 
 
-def _gives_way(found, n_draws, seconds):
-    """Whether chains on all rows, which take so many seconds, are worth more than these draws."""
-    if not found.holds:
-        return True
+def _gives_way(found, n_draws, seconds, n_modes):
+    """Whether chains on all rows, which take so many seconds, are worth more than these draws.
+
+    Between several modes chains may not cross: draws that hold are kept.
+    """
+    if not found.holds or n_modes > 1:
+        return not found.holds
     poor = found.ess < POOR * n_draws
     tails = not found.chains and found.certificate.has_heavy_tail
     return seconds <= EXACT_SECONDS and (poor or tails)

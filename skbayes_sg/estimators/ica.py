@@ -22,8 +22,8 @@ from .._base.typing import MatrixLike
 from .._base.validation import Parameters
 from ..densities.density import density_target
 from ..densities.fit import sample_density
-from ..densities.ica import LOGISTIC_SD, LogisticSources, aligned, log_density
-from ..densities.ica_modes import maxima_of_sources
+from ..densities.ica import LOGISTIC_SD, LogisticSources, log_density
+from ..densities.ica_modes import aligned_to_modes, maxima_of_sources
 from ..diagnostics import convergence
 from ..diagnostics.verdict import disagree
 from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
@@ -56,7 +56,7 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
 
     for whitened rows :math:`z_i` [1]_. Names follow `sklearn.decomposition.FastICA`. The data
     cannot tell the order and the signs of the sources: all draws have the order and the signs of
-    the mode with the largest evidence. The sources of the model have heavier tails than normal
+    the mode that is nearest to them. The sources of the model have heavier tails than normal
     ones; the model does not separate sources with lighter tails, such as uniform ones.
 
     Parameters
@@ -66,15 +66,14 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
     prior_precision : float, default=1.0
         Prior precision :math:`\lambda` of each entry of W, which multiplies whitened rows.
     sampler : str or object, default="auto"
-        "importance" (independent draws around the mode, corrected by importance weights), "hmc" on
+        "importance" (independent draws around the modes, corrected by importance weights), "hmc" on
         all rows, "mala", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an object of
         `skbayes_sg.dynamics`. "auto" is "importance" if nothing but numbers of chains and draws is
-        given, where there is one mode and the weights can be trusted, and otherwise "hmc"; or
-        "baoab" if a batch size, a subsampling scheme or a gradient other than "full" is given.
-        Posterior modes are looked for from the solution of FastICA and from random rotations, in 8
-        to 20 descents, and chains begin at each as its Laplace evidence asks for. If a sampler and
-        a step size are both given, there is no search, and chains begin near the solution of
-        FastICA.
+        given and the weights can be trusted, and otherwise "hmc"; or "baoab" if a batch size, a
+        subsampling scheme or a gradient other than "full" is given. Posterior modes are looked for
+        from the solution of FastICA and from random rotations, in 8 to 20 descents, and chains
+        begin at each as its Laplace evidence asks for. If a sampler and a step size are both given,
+        there is no search, and chains begin near the solution of FastICA.
     gradient : str or Gradient, default="auto"
         "minibatch", "saga", "svrg", "control_variate" or "full". "auto" is "minibatch".
     subsampling : str or Subsampling, default="auto"
@@ -238,11 +237,9 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
                     target, start[None], request, progress,
                     search=maxima_of_sources, independent=True,
                 )  # fmt: skip
-            W = outcome.draws.reshape(-1, d, d)
-            W = aligned(W, modes.frame.centre.theta.reshape(d, d))
-            outcome = judged(
-                replace(outcome, draws=W.reshape(outcome.draws.shape)), modes, request, FEWER
-            )
+            W = aligned_to_modes(outcome.draws.reshape(-1, d, d), modes)
+            outcome = replace(outcome, draws=W.reshape(outcome.draws.shape))
+            outcome = judged(outcome, modes, request, FEWER)
             fitted = self._attributes(W, outcome, centre, whitening, dewhitening)
             self.__dict__.update(fitted)
             self._left_out = left_out

@@ -46,7 +46,7 @@ from .frame import build_frame
 from .mode import decrement, find_centre, informative_rows, newton, not_finite
 from .robust_modes import robust_starts, turned
 
-__all__ = ["Modes", "find_modes", "may_have_modes"]
+__all__ = ["Modes", "find_modes", "log_laplace", "may_have_modes"]
 
 LEAST_SHARE = 1e-5  # a mode with a smaller share of the Laplace evidence does not matter
 SEARCH_ROWS = 2000  # number of rows of the search, unless 20 for each parameter are more

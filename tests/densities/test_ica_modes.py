@@ -107,7 +107,7 @@ def test_a_fit_does_not_depend_on_where_it_starts(diabetes, monkeypatch):
 def test_modes_between_which_chains_do_not_cross_are_told(star):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        ica = BayesianICA(**DRAWS).fit(star)
+        ica = BayesianICA(sampler="hmc", **DRAWS).fit(star)
     told = [str(w.message) for w in seen if w.category is MultimodalPosteriorWarning]
     assert len(told) == 1
     assert "has 2 modes" in told[0]
@@ -115,6 +115,40 @@ def test_modes_between_which_chains_do_not_cross_are_told(star):
     assert ica.diagnostics_["n_modes"] == 2.0
     assert 0.0 < ica.diagnostics_["mode_share_1"] < 0.5
     assert not ica.posterior_.check().trustworthy
+
+
+def test_independent_draws_weigh_modes_between_which_chains_do_not_cross(star):
+    """Shares beside integrals over both modes, by importance sampling that shares no code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ica = BayesianICA(**DRAWS | {"n_draws": 500}).fit(star)
+    assert ica.sampler_ == "importance"
+    assert ica.posterior_.check().trustworthy
+    Z = (star - ica.mean_) @ ica.whitening_.T
+    modes = maxima_of_sources(target_of(Z), rotation(2, 0)[None], Request(seed=1))
+    log_masses = [log_mass(Z, theta) for theta in modes]
+    wanted = 1.0 / (1.0 + np.exp(log_masses[1] - log_masses[0]))
+    assert ica.diagnostics_["mode_share_0"] == pytest.approx(wanted, abs=0.05)
+
+
+def log_mass(Z, theta, n=4000):
+    """log ∫ p around a mode, by weighted draws of a wide normal law."""
+    rng, h = np.random.default_rng(0), 1e-4
+
+    def log_p(W):
+        Y = np.abs(Z @ W.transpose(0, 2, 1))
+        value = len(Z) * np.linalg.slogdet(W)[1] - (Y + 2.0 * np.log1p(np.exp(-Y))).sum(axis=(1, 2))
+        return value - 0.5 * np.square(W).sum(axis=(1, 2))
+
+    at = log_p(theta.reshape(1, 2, 2))[0]
+    units = h * np.eye(4)
+    H = np.array([[log_p((theta + a * u + b * v).reshape(1, 2, 2))[0] for u in units for v in units]
+                  for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1))])  # fmt: skip
+    H = -(H[0] - H[1] - H[2] + H[3]).reshape(4, 4) / (4.0 * h * h)
+    root = 1.2 * np.linalg.cholesky(np.linalg.inv(H))
+    z = rng.standard_normal((n, 4))
+    log_w = log_p((theta + z @ root.T).reshape(-1, 2, 2)) - at + 0.5 * np.square(z).sum(axis=1)
+    return at + np.log(np.mean(np.exp(log_w))) + np.log(np.diag(root)).sum()
 
 
 def test_one_mode_of_one_half_is_not_told(star):

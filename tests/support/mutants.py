@@ -1652,6 +1652,11 @@ MUTANTS = [
         "test_row_densities.py::test_chains_by_sums_are_those_by_rows",
     ),
     Mutant(
+        "order and signs of the first mode only", "densities/ica_modes.py",
+        "found[np.argmax(log_p, axis=0), np.arange(len(W))]", "found[0]",
+        "test_ica_modes.py::test_independent_draws_weigh_modes_between_which_chains_do_not_cross",
+    ),
+    Mutant(
         "no search for other unmixing matrices", "densities/ica_modes.py",
         "FEWEST, MOST = 8, 20", "FEWEST, MOST = 1, 1",
         "test_ica_modes.py::test_the_lowest_minimum_is_found_from_another_one",
