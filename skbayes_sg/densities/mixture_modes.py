@@ -25,13 +25,15 @@ from scipy import linalg
 from scipy.optimize import linear_sum_assignment
 from scipy.special import log_softmax, softmax
 
+from .._base import multivariate_t
+from ..diagnostics.convergence import weight_efficiency
+from ..geometry.modes import in_proportion
 from ..priors.table import prior_value
 from .around import DENSE, frame_around, log_laplace_evidence, mode_near
 from .mixture import TIED, ComponentsPrior
 
 __all__ = ["MixtureModes", "find_modes", "seconds_of_search"]
 
-DF = 5.0  # degrees of freedom ν of the proposals
 # Number of descents from the ends of short runs to modes: as many as take SECONDS by prediction,
 # within these limits.
 FEWEST, MOST = 2, 10
@@ -124,8 +126,7 @@ class MixtureModes(_Places):
 
     def of_chains(self, n_chains):
         """Return the mode at which each chain begins: as many at each as its share asks for."""
-        places = (np.arange(n_chains) + 0.5) / n_chains
-        return np.minimum(np.searchsorted(np.cumsum(self.shares), places), len(self) - 1)
+        return in_proportion(self.shares, n_chains)
 
     def members(self, theta):
         """Return the mode to which each θ (S, D) belongs, whose part s_m q_m of Q is largest."""
@@ -184,8 +185,7 @@ class MixtureModes(_Places):
         It is -∞ where the order of the labels is not the one nearest to the mode.
         """
         m = rng.choice(len(self), n, p=self._proposal_shares)
-        normals = rng.standard_normal((n, self.centres.shape[1]))
-        z = normals / np.sqrt(rng.chisquare(DF, size=n) / DF)[:, None]
+        z = multivariate_t.standard_draws(rng, n, self.centres.shape[1])
         theta = self.centres[m] + np.einsum("sij,sj->si", self.roots[m], z)
         log_weights = np.full(n, -np.inf)
         for k in range(len(self)):
@@ -206,17 +206,13 @@ class MixtureModes(_Places):
         return -np.array(U) - np.logaddexp.reduce(self._log_parts(theta), axis=1)
 
     def _log_parts(self, theta):
-        """Return log(s_m q_m), (S, n_modes), at θ (S, D) with the labels nearest to each mode.
-
-        A constant that is the same for all modes is left out.
-        """
+        """Return log(s_m q_m), (S, n_modes), at θ (S, D) with the labels nearest to each mode."""
         parts = np.empty((len(theta), len(self)))
         for m, share in enumerate(self._proposal_shares):
             square = (self._whitened(theta, m) ** 2).sum(axis=1)
-            volume = np.log(np.abs(np.diag(self.roots[m]))).sum()
-            parts[:, m] = (
-                np.log(share) - volume - 0.5 * (DF + theta.shape[1]) * np.log1p(square / DF)
-            )
+            log_det = np.log(np.abs(np.diag(self.roots[m]))).sum()
+            log_t = multivariate_t.log_density(square, theta.shape[1], log_det)
+            parts[:, m] = np.log(share) + log_t
         return parts
 
 
@@ -353,9 +349,10 @@ def _improved(modes, rng):
         centres, roots = modes.centres.copy(), modes.roots.copy()
         for m in range(len(modes)):
             own = weights * (member == m)
-            if _effective(own) > ENOUGH * theta.shape[1]:
+            if own.any() and PROPOSED * weight_efficiency(own) > ENOUGH * theta.shape[1]:
                 centres[m], roots[m] = _moments(modes.nearest(theta, m), own)
-        shares, reached = modes.shares, _effective(weights) > ENOUGH * len(modes)
+        reached = PROPOSED * weight_efficiency(weights) > ENOUGH * len(modes)
+        shares = modes.shares
         if reached:
             shares = np.bincount(member, weights, minlength=len(modes))
         known = {"centres": centres, "roots": roots, "shares": shares, "reached": reached}
@@ -363,12 +360,6 @@ def _improved(modes, rng):
     order = np.argsort(-modes.shares, kind="stable")
     known = {name: getattr(modes, name)[order] for name in ("centres", "roots", "shares")}
     return replace(modes, **known)
-
-
-def _effective(weights):
-    """Return the effective sample size (Σ w)²/Σ w² of importance weights."""
-    total = weights.sum()
-    return total**2 / max((weights**2).sum(), np.finfo(float).tiny)
 
 
 def _moments(theta, weights):

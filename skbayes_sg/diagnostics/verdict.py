@@ -196,6 +196,22 @@ def disagree(rhat, ess, total):
     return rhat > RHAT or ess < ESS_SHARE * total
 
 
+def disagreement(worst, total, name_of=None, which="The chains", of=""):
+    """A message if chains of `total` draws have not converged, or "".
+
+    `worst` is from `skbayes_sg.diagnostics.convergence.worst_of_chains`, whose parameters have
+    names by `name_of`; `of` says what was judged if these have none. The remedy is to follow.
+    """
+    ess, slow, rhat, apart = worst
+    if not disagree(rhat, ess, total):
+        return ""
+    apart, slow = ("", of) if name_of is None else (f" ({name_of(j)})" for j in (apart, slow))
+    return (
+        f"{which} have not converged: R-hat {rhat:.3f}{apart}, smallest effective sample size "
+        f"{ess:.0f} of {total} draws{slow}. "
+    )
+
+
 def _in_units_of(text, limit):
     """The limit as text, in percent if `text` contains a percentage."""
     return f"{100.0 * limit:.3g}%" if "%" in text else f"{limit:.3g}"

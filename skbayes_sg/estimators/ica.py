@@ -25,7 +25,7 @@ from ..densities.fit import sample_density
 from ..densities.ica import LOGISTIC_SD, LogisticSources, log_density
 from ..densities.ica_modes import aligned_to_modes, maxima_of_sources
 from ..diagnostics import convergence
-from ..diagnostics.verdict import disagree
+from ..diagnostics.verdict import disagreement
 from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
 from ..exceptions import PriorConflictWarning, SamplerConvergenceWarning
 from ..posterior import Posterior
@@ -415,14 +415,14 @@ def _judged(components, evidence):
     them differs from 1 by chance. Where draws are repeated, because their weights were not equal,
     fewer are effective than their autocorrelations say.
     """
-    ess, _, rhat, _ = convergence.worst_of_chains(components)
+    ess, slow, rhat, apart = convergence.worst_of_chains(components)
     ess *= float(np.min(evidence.get("resampled_share", 1.0)))
-    total = components.shape[0] * components.shape[1]
-    if "independent" not in evidence and disagree(rhat, ess, total):
+    worst, total = (ess, slow, rhat, apart), components.shape[0] * components.shape[1]
+    told = disagreement(worst, total, of=" of the unmixing matrix, with sources aligned")
+    if told and "independent" not in evidence:
         warnings.warn(
-            f"The chains have not converged: R-hat {rhat:.3f}, smallest effective sample size "
-            f"{ess:.0f} of {total} draws of the unmixing matrix, with sources aligned. Increase "
-            "n_draws, thin or n_warmup. Sources that are nearly normal cannot be told apart.",
+            f"{told}Increase n_draws, thin or n_warmup. Sources that are nearly normal cannot be "
+            "told apart.",
             SamplerConvergenceWarning,
             stacklevel=4,
         )

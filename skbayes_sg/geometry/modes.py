@@ -46,7 +46,7 @@ from .frame import build_frame
 from .mode import decrement, find_centre, informative_rows, newton, not_finite
 from .robust_modes import robust_starts, turned
 
-__all__ = ["Modes", "find_modes", "log_laplace", "may_have_modes"]
+__all__ = ["Modes", "find_modes", "in_proportion", "log_laplace", "may_have_modes"]
 
 LEAST_SHARE = 1e-5  # a mode with a smaller share of the Laplace evidence does not matter
 SEARCH_ROWS = 2000  # number of rows of the search, unless 20 for each parameter are more
@@ -113,8 +113,7 @@ class Modes:
 
     def of_chains(self, n_chains):
         """Index of the mode at which each chain begins: as many at each as its share asks for."""
-        places = (np.arange(n_chains) + 0.5) / n_chains
-        return np.minimum(np.searchsorted(np.cumsum(self.shares), places), len(self) - 1)
+        return in_proportion(self.shares, n_chains)
 
     def begun(self, positions):
         """Positions of chains around the centre, each moved to the mode where it begins."""
@@ -123,6 +122,12 @@ class Modes:
         return (
             positions + preconditioning.solve(self.frame.F, shift)[own] if own.any() else positions
         )
+
+
+def in_proportion(shares, n):
+    """Indices (n,) of which each occurs as often as its share asks for, in increasing order."""
+    places = (np.arange(n) + 0.5) / n
+    return np.minimum(np.searchsorted(np.cumsum(shares), places), len(shares) - 1)
 
 
 def log_laplace(frame, theta):

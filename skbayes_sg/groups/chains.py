@@ -16,7 +16,7 @@ import numpy as np
 
 from .._base.threads import in_threads
 from ..diagnostics import convergence
-from ..diagnostics.verdict import ESS_SHARE, FEW_DRAWS, disagree, remedy_for_chains
+from ..diagnostics.verdict import ESS_SHARE, FEW_DRAWS, disagree, disagreement, remedy_for_chains
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..models import Robust
 from ..posterior.moments import kept_draws
@@ -328,16 +328,11 @@ def judged(draws, request, remedy=""):
     and for squares. `remedy` takes the place of the usual one.
     """
     C, S = draws.shape[:2]
-    ess, slow, rhat, apart = convergence.worst_of_chains(request.parameters(draws))
-    if disagree(rhat, ess, C * S):
-        name_of = request.name_of
-        warnings.warn(
-            f"The chains of group effects have not converged: R-hat {rhat:.3f} ({name_of(apart)}), "
-            f"smallest effective sample size {ess:.0f} of {C * S} draws ({name_of(slow)}). "
-            + (remedy or _remedy(request, S)),
-            SamplerConvergenceWarning,
-            stacklevel=3,
-        )
+    worst = ess, _, rhat, _ = convergence.worst_of_chains(request.parameters(draws))
+    told = disagreement(worst, C * S, request.name_of, "The chains of group effects")
+    if told:
+        advice = remedy or _remedy(request, S)
+        warnings.warn(told + advice, SamplerConvergenceWarning, stacklevel=3)
     return ess, rhat
 
 

@@ -16,13 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
+from .._base import multivariate_t
+from .._base.multivariate_t import DF
 from ..diagnostics.convergence import weight_efficiency
 
 __all__ = ["StudentMixture", "fitted_mixture", "n_densities", "one_student"]
 
-DF = 5.0  # ν, the degrees of freedom
 ROUNDS, PILOT = 10, 500  # most rounds of a mixture, and draws of a round for each dimension
 FIRST_ROUNDS, FIRST_PILOT = 6, 100  # those of the single law that is fitted before the mixture
 # Share of effective draws with which a round is the last: for a mixture, and for the single law.
@@ -46,8 +47,7 @@ class StudentMixture(NamedTuple):
     def draw(self, rng, m):
         """m draws, of shape (m, n)."""
         own = rng.choice(len(self.share), m, p=self.share)
-        x = rng.standard_normal((m, self.centre.shape[1]))
-        x /= np.sqrt(rng.chisquare(DF, (m, 1)) / DF)
+        x = multivariate_t.standard_draws(rng, m, self.centre.shape[1])
         return self.centre[own] + np.einsum("mij,mj->mi", self.root[own], x)
 
     def parts(self, places):
@@ -58,10 +58,9 @@ class StudentMixture(NamedTuple):
             for m, R in zip(self.centre, self.root, strict=True)
         ]
         square = np.square(white).sum(axis=1)
-        constant = gammaln(0.5 * (DF + n)) - gammaln(0.5 * DF) - 0.5 * n * np.log(DF * np.pi)
-        constant -= np.log(np.abs(np.diagonal(self.root, axis1=1, axis2=2))).sum(axis=1)
-        constant += np.log(self.share)
-        return constant[:, None] - 0.5 * (DF + n) * np.log1p(square / DF), square
+        log_det = np.log(np.abs(np.diagonal(self.root, axis1=1, axis2=2))).sum(axis=1)
+        log_t = multivariate_t.log_density(square, n, log_det[:, None])
+        return np.log(self.share)[:, None] + log_t, square
 
     def log_density(self, places):
         """log q(x) at places x, (m,)."""

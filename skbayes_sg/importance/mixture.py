@@ -27,8 +27,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
+from .._base import multivariate_t
 from ..geometry import preconditioning
 from ..geometry.modes import log_volume
 from .certificate import Certificate, certified, resampled
@@ -46,7 +47,6 @@ EACH = 500  # least number of draws of each proposal
 HARMLESS = 0.02
 # Each t is so many times as wide as the pilot draws, so that no weight is large where they are few.
 WIDER = 1.3
-DF = 5.0  # degrees of freedom of Student's t
 
 
 @dataclass
@@ -59,8 +59,8 @@ class _Law:
     def draw(self, rng, n):
         """Draw n rows ψ, in random order, so that the first few are of both kinds."""
         D = len(self.mean)
-        normals, z = matched_normals(rng, n - n // 2, D), rng.standard_normal((n // 2, D))
-        z /= np.sqrt(rng.chisquare(DF, (n // 2, 1)) / DF)
+        normals = matched_normals(rng, n - n // 2, D)
+        z = multivariate_t.standard_draws(rng, n // 2, D)
         return rng.permutation(np.concatenate([normals, self.mean + z @ self.root.T]))
 
     def log_density(self, psi):
@@ -68,10 +68,10 @@ class _Law:
         D = len(self.mean)
         options = {"lower": True, "check_finite": False}
         z = linalg.solve_triangular(self.root, (psi - self.mean).T, **options)
-        constant = gammaln(0.5 * (DF + D)) - gammaln(0.5 * DF) - 0.5 * D * np.log(0.5 * DF)
-        constant -= np.log(np.diag(self.root)).sum()
-        log_t = constant - 0.5 * (DF + D) * np.log1p(np.square(z).sum(axis=0) / DF)
-        return np.logaddexp(-0.5 * np.square(psi).sum(axis=1), log_t)
+        log_det = np.log(np.diag(self.root)).sum()
+        log_t = multivariate_t.log_density(np.square(z).sum(axis=0), D, log_det)
+        log_normal = -0.5 * (np.square(psi).sum(axis=1) + D * np.log(2.0 * np.pi))
+        return np.logaddexp(log_normal, log_t)
 
 
 @dataclass

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._base.weights import normalised
 from ..diagnostics import convergence
-from ..diagnostics.verdict import FEW_DRAWS, disagree, remedy_for_chains
+from ..diagnostics.verdict import FEW_DRAWS, disagree, disagreement, remedy_for_chains
 from ..engine import metropolis
 from ..engine.run import sample, slopes_at_draws
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSizeWarning
@@ -318,16 +318,12 @@ class Production:
 
     def _judge(self, total, worst, chains):
         """Return the diagnostics of `total` draws, and warn if the chains have not converged."""
-        ess, slow, rhat, apart = worst
-        found, name = {"min_ess": ess, "max_rhat": rhat}, self.request.name_of
-        if self.request.comparable and disagree(rhat, ess, total):
-            warnings.warn(
-                f"The chains have not converged: R-hat {rhat:.3f} ({name(apart)}), smallest "
-                f"effective sample size {ess:.0f} of {total} draws ({name(slow)}). "
-                + self._remedy(chains),
-                SamplerConvergenceWarning,
-                stacklevel=2,
-            )
+        ess, _, rhat, _ = worst
+        found, told = {"min_ess": ess, "max_rhat": rhat}, ""
+        if self.request.comparable:
+            told = disagreement(worst, total, self.request.name_of)
+        if told:
+            warnings.warn(told + self._remedy(chains), SamplerConvergenceWarning, stacklevel=2)
         if self.setup.is_metropolis:
             found["acceptance"] = self._acceptance(chains)
         return found

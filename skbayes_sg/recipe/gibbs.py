@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from ..diagnostics import convergence
-from ..diagnostics.verdict import disagree
+from ..diagnostics.verdict import disagreement
 from ..exceptions import SamplerConvergenceWarning
 from .price import Price
 from .request import Outcome, chosen_without_steps, moments_and_kept
@@ -93,13 +93,12 @@ def _worst(draws, request):
 
 def outcome(draws, sampler, which, names, thin, n_warmup, target, request, told=None):
     """The `Outcome` of draws by Gibbs sampling; warn if the chains have not converged."""
-    ess, slow, rhat, apart = _worst(draws, request)
+    worst = ess, _, rhat, _ = _worst(draws, request)
     total = draws.shape[0] * draws.shape[1]
-    if disagree(rhat, ess, total):
+    told_apart = disagreement(worst, total, names.__getitem__, f"The chains {which}")
+    if told_apart:
         warnings.warn(
-            f"The chains {which} have not converged: R-hat {rhat:.3f} "
-            f"({names[apart]}), smallest effective sample size {ess:.0f} of {total} draws "
-            f"({names[slow]}). Raise n_draws, n_warmup (now {n_warmup}) or thin (now {thin}).",
+            f"{told_apart}Raise n_draws, n_warmup (now {n_warmup}) or thin (now {thin}).",
             SamplerConvergenceWarning,
             stacklevel=2,
         )

@@ -4,9 +4,9 @@ A pass over the rows takes 20 c + 0.8 d nanoseconds for each row and predictor w
 sparse row, 6.4 for each stored number take the place of 0.8 d. Here c is the `cost` of the model:
 1, or 2 for functions of users, or 6 if their derivatives are differences; functions of JAX and
 PyTorch have an `overhead` besides. The change of coordinates is added, a product with a matrix up
-to `DENSE_LIMIT` parameters. A draw that is one of many takes less, since BLAS multiplies them all
-at once; but differences of functions do not. There, each direction of a warp takes 120 + 0.3 D
-nanoseconds for D parameters (measured with D = 50 to 800).
+to `DENSE_LIMIT` parameters, and a microsecond for each leapfrog step. A draw that is one of many
+takes less, since BLAS multiplies them all at once; but differences of functions do not. There, each
+direction of a warp takes 120 + 0.3 D nanoseconds for D parameters (measured with D = 50 to 800).
 """
 
 import warnings
@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ..exceptions import LongRunWarning
 from ..geometry.preconditioning import DENSE_LIMIT
-from ..importance.lockstep import USUAL_STEPS as LEAPFROGS
+from ..importance.lockstep import USUAL_STEPS
 
 __all__ = [
     "BEARABLE_SECONDS",
@@ -42,7 +42,7 @@ EXACT_SECONDS = 1.0  # predicted cost up to which chains on all rows replace dou
 # Predicted cost up to which chains on all rows replace poor draws and noisy gradients.
 BEARABLE_SECONDS = 10.0
 EXACT_WARMUP = 250  # trajectories of warm-up of chains on all rows
-LEAPFROG = 1000.0  # nanoseconds of a leapfrog step besides those of the rows
+LEAPFROG_ITSELF = 1000.0  # nanoseconds of a leapfrog step besides those of the rows
 # A row that is drawn at random takes so many times as long as one that is read in order.
 RANDOM_ROWS = 2.0
 # Nanoseconds that a row takes besides if it is drawn with a probability of its own, from a table.
@@ -80,7 +80,9 @@ def seconds_of_steps(target, n_steps, n_rows):
 def seconds_of_leapfrogs(target, n_steps):
     """Predicted seconds of leapfrog steps on all rows, of which there may be few."""
     rows = target.n_rows * _of_row(target, target.model.cost_of_all)
-    return n_steps * (rows + _of_coordinates(target) + target.model.overhead + LEAPFROG) * 1e-9
+    return (
+        n_steps * (rows + _of_coordinates(target) + target.model.overhead + LEAPFROG_ITSELF) * 1e-9
+    )
 
 
 def slowdown_of_batches(target, n_rows, scheme=None):
@@ -99,7 +101,7 @@ def slowdown_of_batches(target, n_rows, scheme=None):
 def leapfrogs_of_chains(request):
     """Predicted leapfrog steps of all chains on all rows, warm-up included."""
     trajectories = request.n_chains * (request.n_draws * (request.thin or 1) + EXACT_WARMUP)
-    return LEAPFROGS * trajectories
+    return USUAL_STEPS * trajectories
 
 
 def seconds_of_chains(target, request):
