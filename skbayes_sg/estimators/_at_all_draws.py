@@ -14,7 +14,9 @@ from ..models.predictive import affine
 
 __all__ = ["BLOCK_BYTES", "AtAllDraws"]
 
-BLOCK_BYTES = 1 << 23  # bytes of a block of predictors, which stays in cache until it is reduced
+# Bytes of a block of predictors, which stays in cache until it is reduced; and of one of rows whose
+# effects are integrated out, of which each needs dozens of likelihoods.
+BLOCK_BYTES, INTEGRATED_BYTES = 1 << 23, 1 << 18
 
 
 class AtAllDraws:
@@ -59,7 +61,8 @@ class AtAllDraws:
         S, K, d = B.shape
         weights = np.empty((d + 1, K * S))  # in C order, in which small products are fastest
         weights[:-1], weights[-1] = B.transpose(2, 1, 0).reshape(d, K * S), b.T.ravel()
-        limit = min(BLOCK_BYTES, sklearn.get_config()["working_memory"] * 2**20 / 4)
+        most = INTEGRATED_BYTES if getattr(offset, "integrates", False) else BLOCK_BYTES
+        limit = min(most, sklearn.get_config()["working_memory"] * 2**20 / 4)
         step = max(1, int(limit / (8 * S * K)))
 
         def block(first):
@@ -124,6 +127,8 @@ class AtAllDraws:
         check_is_fitted(self)
         (X, y), offset = self._checked(X, y)
         log_likelihood = self._likelihood_of(y)
+        if self._groups is not None:
+            offset = offset.for_likelihoods()
 
         def of_block(rows, eta, components):
             return work(rows, components.log_likelihood(partial(log_likelihood, rows), eta))

@@ -124,8 +124,9 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         trajectories, of each chain. Independent draws take no steps: `step_size_` is NaN.
     diagnostics_, seconds_ : dict of str to float
         Measurements of the draws, among them the smallest effective sample size, the largest R-hat
-        and, for "importance", Pareto k of the weights ("pareto_k", reliable below 0.7); where there
-        are several modes their number ("n_modes") and shares of the draws ("mode_share_0", ...);
+        and, for "importance", Pareto k of the weights ("pareto_k", reliable below 0.7); where
+        descents have ended at several places, the number of modes that matter ("n_modes"), and
+        their shares of the draws if it is not one ("mode_share_0", ...);
         and the wall time of each part of the fit in seconds.
     n_features_in_ : int
         Number of columns.

@@ -161,7 +161,7 @@ def run_chains(problem, request, sampler, watch=None):
         ended = _advance(chains, setting, total, at_once, request.n_jobs, **options)
         draws = _told(chains, problem)
         if not np.isfinite(draws).all():
-            raise SamplerDivergedError("The chains of group effects have left the range of floats.")
+            raise _diverged(draws, request)
         most = min(MOST_THIN / thin, LONG_SECONDS / (seconds * total))
         more = (
             1
@@ -261,6 +261,16 @@ def _stores(problem, request):
     return (
         _Store([np.arange(n) for n in n_effects], request.n_chains, kept),
         _Store(looked, request.n_chains, kept_draws(S, min(S, MOST_LOOKED))),
+    )
+
+
+def _diverged(draws, request):
+    """The error that names the chain and the parameter which have left the range of floats."""
+    chain, _, worst = np.argwhere(~np.isfinite(draws))[0]
+    return SamplerDivergedError(
+        f"Chain {chain} of group effects has left the range of floats in "
+        f"{request.name_of(worst)}. Standardise the columns, or use a narrower prior or "
+        "group_scale."
     )
 
 

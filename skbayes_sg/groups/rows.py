@@ -3,8 +3,9 @@
 Under one draw of the parameters, a level that was not in the data has the effect u ~ N(0, v), with
 v = τ², or Σ τ_k² over all columns whose level is unknown. Predictive laws are mixtures over draws.
 For rows with an unknown level each draw is replaced by several components, u = √v x_q with weights
-φ(x_q), by the trapezoidal rule. Its nodes are shifted from draw to draw, so that the mixture is
-smooth however narrow the noise is. Nothing is random, and no row depends on others.
+φ(x_q), by the trapezoidal rule. Its nodes are shifted from draw to draw, so that distribution
+functions of the mixture are smooth however narrow the noise is. Densities are not, and are
+integrated about their peaks (`alone`). Nothing is random, and no row depends on others.
 """
 
 from dataclasses import dataclass, replace
@@ -94,7 +95,8 @@ class GroupRows:
     fresh : list of ndarray of shape (n_new, width, n_samples), optional
         Effects of new levels in each sample, where they are drawn.
     alone : ndarray of bool, shape (n_rows, n_factors), optional
-        Which levels have no other row, where their effects are integrated out.
+        For likelihoods: which levels have no other row. Their effects, and those of unknown levels,
+        are integrated out by `Alone`.
     one_peak : bool
         Whether likelihoods are known to be log-concave in an effect.
     """
@@ -119,6 +121,11 @@ class GroupRows:
         of_one_row = 0 if self.alone is None else 2 * self.alone.any(axis=1)
         return np.where((self.codes < 0).any(axis=1), 1, of_one_row)
 
+    @property
+    def integrates(self):
+        """Whether some of these rows have likelihoods with effects that `Alone` integrates out."""
+        return self.alone is not None and bool(self.kinds.any())
+
     def take(self, rows):
         """Some of the rows."""
         exposure = None if self.log_exposure is None else self.log_exposure[rows]
@@ -141,6 +148,10 @@ class GroupRows:
             count = np.bincount(codes[informs], minlength=codes.max(initial=-1) + 1)
             own[informs] = (count[codes[informs]] == 1) & (weight[informs] <= 1.0)
         return replace(self, alone=alone, one_peak=one_peak)
+
+    def for_likelihoods(self):
+        """Return the rows, with the effects of unknown levels integrated out of likelihoods."""
+        return replace(self, alone=np.zeros(self.codes.shape, dtype=bool))
 
     def with_exposure(self, log_exposure):
         """Return the same rows with these log exposures."""
@@ -179,9 +190,10 @@ class GroupRows:
                 eta[:, :, 0] += self._fresh(k, rows)
         if self.fresh is not None or not (unknown.any() or alone.any()):
             return eta, AS_DRAWN
-        if not unknown.any():
-            variance = self._variance(alone, rows, draws)
-            return eta, Alone(eta[:, :, 0] - own, variance, self.one_peak)
+        if self.alone is not None:
+            variance = self._variance(alone | unknown, rows, draws)
+            is_drawn = self.one_peak and not unknown.any()
+            return eta, Alone(eta[:, :, 0] - own, variance, is_drawn)
         x, share = nodes_of(eta.shape[1])
         root = np.sqrt(self._variance(unknown, rows, draws))
         eta = eta + root[:, :, None] * x

@@ -471,7 +471,8 @@ def calibration_error(
     y, p = _finite("y", y), _finite("probabilities", probabilities)
     check_consistent_length(y, p)
     if not np.isin(y, (0.0, 1.0)).all():
-        raise ValueError("y must say whether each event happened: bool, or 0 and 1.")
+        odd = y[~np.isin(y, (0.0, 1.0))][0]
+        raise ValueError(f"y must say whether each event happened: bool, or 0 and 1; got {odd:g}.")
     if p.min() < -ROUNDING or p.max() > 1.0 + ROUNDING:
         raise ValueError(f"probabilities must lie in [0, 1], got {p.min():g} to {p.max():g}.")
     p = np.clip(p, 0.0, 1.0)
@@ -533,7 +534,11 @@ def interval_coverage(
     y, lower, upper = _finite("y", y), column_or_1d(lower), column_or_1d(upper)
     check_consistent_length(y, lower, upper)
     if not (lower <= upper).all():  # also for NaN
-        raise ValueError("lower must not exceed upper, and neither may be NaN.")
+        k = int(np.argmin(lower <= upper))
+        raise ValueError(
+            f"lower must not exceed upper, and neither may be NaN; got {lower[k]:g} and "
+            f"{upper[k]:g} at position {k}."
+        )
     return _mean((lower <= y) & (y <= upper), sample_weight)
 
 

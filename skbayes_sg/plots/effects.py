@@ -77,12 +77,13 @@ class EffectsDisplay(Display):
         known = list(last.group_levels_)
         column = known[0] if column is None else column
         name, slope = _parts(column, known)
-        ends = f"]:{slope}" if slope else "]"
-        kept = [k for k, label in enumerate(table.labels) if _is_of(label, name, ends)]
+        ends, levels = f"]:{slope}" if slope else "]", last.group_levels_.get(name, ())
+        level_of = {f"{name}[{level}{ends}": str(level) for level in levels}
+        kept = [k for k, label in enumerate(table.labels) if label in level_of]
         if not kept:
             raise ValueError(f"There are no effects of {column!r}: the columns are {known}.")
         kept = [kept[k] for k in np.argsort(np.asarray(table["mean"])[kept], kind="stable")]
-        levels = [table.labels[k][len(name) + 1 :].removesuffix(ends) for k in kept]
+        levels = [level_of[table.labels[k]] for k in kept]
         intervals = np.stack([table["5%"], table["95%"]])[:, kept]
         return cls(np.asarray(table["mean"])[kept], intervals, levels, column).plot(ax)
 
@@ -96,22 +97,18 @@ class EffectsDisplay(Display):
         axis.plot(self.means, places, "o", color="C0", markersize=3)
         axis.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
         if len(places) <= NAMED:
-            axis.set_yticks(places, self.levels)
+            axis.set_yticks(places, self.levels, parse_math=False)
         else:
             axis.set_ylabel(f"{len(places)} levels, sorted")
-        axis.set_xlabel(f"effect of {self.column} (mean and 90 % interval)")
+        said = f"effect of {self.column} (mean and 90 % interval)"
+        axis.set_xlabel(said, parse_math=False)
 
 
 def _parts(column, known):
     """The column with groups, of which names may contain colons, and the slope, or ""."""
     if column in known:
         return column, ""
-    for name in known:
+    for name in sorted(known, key=len, reverse=True):
         if column.startswith(f"{name}:"):
             return name, column[len(name) + 1 :]
     return column, ""
-
-
-def _is_of(label, name, ends):
-    """Whether a label such as ``name[level]`` is that of a column and ends in this way."""
-    return label.startswith(f"{name}[") and label.endswith(ends)

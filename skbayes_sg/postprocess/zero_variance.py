@@ -312,7 +312,8 @@ def _values(values, draws, weights):
     if g.shape[:lead] != first:
         raise ValueError(f"values must begin with the shape {first} of the draws, got {g.shape}.")
     if not np.isfinite(g).all():
-        raise ValueError("values must be finite.")
+        n = int((~np.isfinite(g)).sum())
+        raise ValueError(f"values must be finite; {n} of {g.size} are not.")
     w = as_weights(weights, draws)
     return w / w.sum(), g.shape[lead:], g.reshape(len(w), -1)
 

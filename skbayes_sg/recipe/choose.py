@@ -160,11 +160,18 @@ def _sample_linear(target, request, watch):
 
 
 def _refuse_closed_form(target):
+    """Raise a `ValueError` that says why there is no closed form."""
+    why = "The priors of coefficients are others here."
+    if not closed_form.is_affordable(target):
+        why = (
+            f"There are {target.n_parameters} parameters here, and at most "
+            f"{preconditioning.DENSE_LIMIT} are possible, or {closed_form.LARGEST} if they take at "
+            f"most {closed_form.MOST_SECONDS:.0f} seconds. With fewer rows than that, normal "
+            "priors of mean 0 make it possible for any number."
+        )
     raise ValueError(
-        "sampler='exact' is for linear regression with normal or flat priors of the coefficients, "
-        f"and at most {preconditioning.DENSE_LIMIT} parameters (here {target.n_parameters}; "
-        f"{closed_form.LARGEST} with few rows) or, under normal priors of mean 0, rows. Use "
-        "sampler='auto' or 'hmc'."
+        "sampler='exact' is for linear regression with normal or flat priors of the coefficients. "
+        f"{why} Use sampler='auto' or 'hmc'."
     )
 
 

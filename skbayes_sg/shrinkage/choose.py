@@ -118,11 +118,11 @@ def _check_size(target, scales):
     if scales.slab is not None and isinstance(target.model, Linear) and target.n_rows <= MANY_LIMIT:
         most = WIDE_LIMIT
     if D > most:
-        several = "a learned scale" if scales.is_common else "several scales"
+        learned = "a learned scale" if scales.is_common else "several learned scales"
+        other = "fewer rows than that" if scales.is_common else "one scale for all columns"
         raise ValueError(
-            f"A fit with {several} needs matrices of all parameters, and is for at most {most} of "
-            f"them (here {D}), or for fewer rows than that with one scale, or in linear regression "
-            "under a horseshoe. Use a fixed scale, one scale for all columns, or fewer columns."
+            f"A fit with {learned} needs matrices of all parameters: there are {D} here, and at "
+            f"most {most} are possible. Use a fixed scale, {other}, or fewer columns."
         )
 
 

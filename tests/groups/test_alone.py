@@ -219,6 +219,40 @@ def test_integrals_with_a_peak_at_the_response_and_one_at_the_prior(nu, sigma, o
     np.testing.assert_allclose(found, logsumexp(joint), atol=0.01)
 
 
+@pytest.mark.parametrize("sigma", [1e-3, 0.03, 0.3, 3.0])
+def test_a_likelihood_with_two_peaks_has_both(sigma):
+    """|t| is near y where t is near y or -y, and all draws are near the former."""
+    y, mean, tau = 2.0, 0.3, 1.0
+
+    def log_p(t):
+        return stats.norm.logpdf(y, np.abs(t), sigma)
+
+    x = np.linspace(-200.0, 200.0, 200_001)
+    parts = [at + spread * x for at, spread in ((y, sigma), (-y, sigma), (0.0, 0.1 * tau))]
+    grid = np.unique(np.concatenate(parts))
+    joint = log_p(grid) + stats.norm.logpdf(grid, mean, tau) + np.log(np.gradient(grid))
+    drawn = y + sigma * np.random.default_rng(0).normal(size=50)
+    own = Alone(np.full((1, 50), mean), np.full((1, 50), tau**2), one_peak=False)
+    found = own.log_likelihood(lambda t, _: log_p(t[..., 0]), drawn.reshape(1, -1, 1))
+    np.testing.assert_allclose(found, logsumexp(joint), atol=0.02)
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.1, 1.0])
+def test_densities_of_new_levels_are_those_of_the_closed_form(noise):
+    """Before, they were off by 0.1 to 1 nat with little noise."""
+    X, eta, rng = table(7, n=100, n_alone=10)
+    y = eta + noise * rng.normal(size=len(X))
+    model = BayesianLinearRegression(group_effects=["store"], random_state=0).fit(X, y)
+    new = X[:40].assign(store=np.arange(1000, 1040))
+    response = y[:40].to_numpy()
+    names = "coef", "intercept", "noise_std", "group_std"
+    coef, intercept, sd, tau = (model.posterior_[name].ravel() for name in names)
+    mean = coef * new["x"].to_numpy()[:, None] + intercept
+    wanted = stats.norm.logpdf(response[:, None], mean, np.hypot(sd, tau))
+    found = model.predict_log_density(new, response)
+    np.testing.assert_allclose(found, logsumexp(wanted, axis=1) - np.log(len(tau)), atol=2e-3)
+
+
 def test_other_rules_find_the_same_integrals():
     X, eta, rng = table(5)
     y = rng.poisson(np.exp(eta + 2.0))

@@ -314,9 +314,15 @@ def test_effects_of_a_column_from_the_smallest_to_the_largest():
     assert (np.diff(display.means) > 0.0).all()
     model.set_params(group_effects=["customer"]).fit(X[["customer"]], y)
     assert "60 levels" in EffectsDisplay.from_estimator(model).ax_.get_ylabel()
-    renamed = X[["customer"]].rename(columns={"customer": "a:b"})
-    other = BayesianLinearRegression(group_effects=["a:b"], **options).fit(renamed, y)
-    assert len(EffectsDisplay.from_estimator(other).levels) == 60
+    odd = pd.DataFrame(
+        {"a": X["store"], "a:b": np.char.add("$", X["store"].astype(str)), "x [m]": y}
+    )
+    slopes = {"group_slopes": {"a:b": ["x [m]"]}, "group_effects": ["a", "a:b"]}
+    other = BayesianLinearRegression(**options | slopes).fit(odd, y)
+    for column in ("a:b", "a:b:x [m]"):
+        display = EffectsDisplay.from_estimator(other, column=column)
+        assert sorted(display.levels) == ["$a", "$b", "$c"]
+        display.figure_.canvas.draw()
     with pytest.raises(ValueError, match="There are no effects of 'shop'"):
         EffectsDisplay.from_estimator(model, column="shop")
     with pytest.raises(ValueError, match="keep=100"):

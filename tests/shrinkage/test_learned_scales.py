@@ -329,7 +329,7 @@ def test_many_scales_of_many_columns_are_refused():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(50, 510)), rng.random(50) < 0.5
     prior = Normal(scale=HalfCauchy(1.0), scale_groups="columns")
-    with pytest.raises(ValueError, match="at most 500 of them"):
+    with pytest.raises(ValueError, match="there are 511 here, and at most 500"):
         BayesianLogisticRegression(prior=prior).fit(X, y)
 
 

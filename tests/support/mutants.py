@@ -1500,12 +1500,12 @@ MUTANTS = [
     ),
     Mutant(
         "one rule where there may be two peaks", "groups/alone.py",
-        "if not self.one_peak:", "if False:",
+        "            if self.one_peak:\n", "            if True:\n",
         "test_alone.py::test_integrals_with_a_peak_at_the_response_and_one_at_the_prior[4.0-0.1-6-1.0]",
     ),
     Mutant(
         "rules that count all of the integrand", "groups/alone.py",
-        "if len(rules) == 1:", "if True:",
+        "    return 1.0 / total\n", "    return 1.0\n",
         "test_alone.py::test_other_rules_find_the_same_integrals",
     ),
     Mutant(
