@@ -61,7 +61,8 @@ class AtAllDraws:
         S, K, d = B.shape
         weights = np.empty((d + 1, K * S))  # in C order, in which small products are fastest
         weights[:-1], weights[-1] = B.transpose(2, 1, 0).reshape(d, K * S), b.T.ravel()
-        most = INTEGRATED_BYTES if getattr(offset, "integrates", False) else BLOCK_BYTES
+        integrates = offset is not None and offset.integrates
+        most = INTEGRATED_BYTES if integrates else BLOCK_BYTES
         limit = min(most, sklearn.get_config()["working_memory"] * 2**20 / 4)
         step = max(1, int(limit / (8 * S * K)))
 

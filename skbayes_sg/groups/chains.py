@@ -10,6 +10,7 @@ import itertools
 import time
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,39 @@ class _Store:
 
 
 class GroupSampler:
-    """What chains of group effects are moved by; a subclass defines ``sweep(chain, adapts)``."""
+    """What chains of group effects are moved by, with what it has learnt in the warm-up.
+
+    Attributes
+    ----------
+    name : str
+        Name of the sampler.
+    passes : float
+        Passes over the rows that a visit to a factor costs.
+    """
+
+    name: str
+    passes: float
+
+    @classmethod
+    def of(cls, problem):
+        """The sampler of a `GroupProblem`, before the warm-up."""
+        raise NotImplementedError
+
+    def new_chain(self, seed, number):
+        """The `GroupChain` of this number, at its starting point."""
+        raise NotImplementedError
+
+    def begin(self, chain):
+        """Prepare a chain for a part of the warm-up, in which its steps are adapted."""
+        raise NotImplementedError
+
+    def recentred(self, chains):
+        """The sampler after a part of the warm-up, with coordinates that suit the chains' draws."""
+        raise NotImplementedError
+
+    def sweep(self, chain, adapts):
+        """Visit each factor once, and adapt the steps if `adapts`."""
+        raise NotImplementedError
 
     def sweeps(self, chain, n, adapts):
         """Move a chain by n sweeps; yield after each of them, with the chain where it then is."""
@@ -120,18 +153,15 @@ def run_chains(problem, request, sampler, watch=None):
     problem : skbayes_sg.groups.problem.GroupProblem
     request : skbayes_sg.recipe.request.Request
     sampler : type
-        ``sampler.of(problem)`` is a setting, a `GroupSampler` with `name`, `passes` over the rows
-        that a visit to a factor costs, ``new_chain(seed, number)``, ``begin(chain)`` before steps
-        are adapted, and ``recentred(chains)``, the setting after a part of warm-up.
+        A subclass of `GroupSampler`.
     watch : callable, optional
         ``watch(so_far, share)``: see `skbayes_sg.recipe.choose.sample_posterior`.
     """
     thin, n_warmup = request.thin or 1, WARMUP if request.n_warmup is None else request.n_warmup
     seconds = _seconds_of_sweep(problem, request, sampler.passes)
-    n_sweeps = n_warmup + thin * request.n_draws
-    price = price_of(problem)
-    price.tell(seconds * n_sweeps)
     at_once = max(1, int(ROUND_SECONDS / seconds))
+    n_sweeps, price = n_warmup + thin * request.n_draws, price_of(problem)
+    price.tell(seconds * n_sweeps)
     setting = sampler.of(problem)
     chains = [setting.new_chain(request.seed, c) for c in range(request.n_chains)]
     for part, length in enumerate(_parts(n_warmup)):
@@ -145,29 +175,13 @@ def run_chains(problem, request, sampler, watch=None):
         if part < 2 and length > 1:
             setting = setting.recentred(chains)
     stores = _stores(problem, request)
+    advance = partial(_advance, chains, setting, at_once=at_once, n_jobs=request.n_jobs)
     while True:
-        for chain in chains:
-            chain.forget()
-            chain.log_step = chain.average
-        total = thin * request.n_draws
-
-        def look(n_sweeps, total=total):
-            if watch is None:
-                return False
-            return watch(lambda: (_told(chains, problem), None), n_sweeps / total)
-
         began = time.perf_counter()
-        options = {"thin": thin, "stores": stores, "look": look}
-        ended = _advance(chains, setting, total, at_once, request.n_jobs, **options)
-        draws = _told(chains, problem)
-        if not np.isfinite(draws).all():
-            raise _diverged(draws, request)
-        most = min(MOST_THIN / thin, LONG_SECONDS / (seconds * total))
-        more = (
-            1
-            if ended or request.thin is not None
-            else _more(draws, stores[1].values, request, most)
-        )
+        draws, ended = _produced(problem, request, chains, advance, thin, stores, watch)
+        most = min(MOST_THIN / thin, LONG_SECONDS / (seconds * thin * request.n_draws))
+        is_final = ended or request.thin is not None
+        more = 1 if is_final else _more(draws, stores[1].values, request, most)
         # With vanishing noise, longer chains go on to zero.
         if more == 1 or _vanishing_noise(draws, problem):
             break
@@ -175,6 +189,25 @@ def run_chains(problem, request, sampler, watch=None):
         price.tell(more * (time.perf_counter() - began))
     found = _outcome(chains, draws, problem, request, *stores)
     return replace(found, sampler=setting.name, n_warmup=n_warmup, thin=thin)
+
+
+def _produced(problem, request, chains, advance, thin, stores, watch):
+    """Make the draws of all chains from the start; return them, and whether a callback ended it."""
+    for chain in chains:
+        chain.forget()
+        chain.log_step = chain.average
+    total = thin * request.n_draws
+
+    def look(n_sweeps):
+        if watch is None:
+            return False
+        return watch(lambda: (_told(chains, problem), None), n_sweeps / total)
+
+    ended = advance(n_sweeps=total, thin=thin, stores=stores, look=look)
+    draws = _told(chains, problem)
+    if not np.isfinite(draws).all():
+        raise _diverged(draws, request)
+    return draws, ended
 
 
 def price_of(problem):

@@ -72,6 +72,7 @@ class Exposures:
 
     log_exposure: np.ndarray
     kinds = None
+    integrates = False
 
     def added(self, eta, rows, draws):
         """Predictors (rows, draws, 1) with the log exposures of the rows, and `AS_DRAWN`."""
