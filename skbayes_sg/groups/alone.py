@@ -21,10 +21,10 @@ errors are below 0.001 for any such row, and with τ = 10 below 0.1 for the flat
 (``tests/groups/test_alone.py``).
 
 Elsewhere, as in robust regression, for functions of users and for new levels, the integrand may
-have a peak where the prior is, and one or two others where the likelihood is large. Rules about
-each of these share the integral. A rule with spacing h_r(t) = √(w_r² + a²(t - c_r)²) between nodes
-takes the part h_r⁻²/Σ_q h_q⁻² of the integrand, which is smooth for each of them, and most of it
-near narrow peaks that only one of them resolves. Errors are below 0.05.
+have a peak where the prior is, one or two others where the likelihood is large, or one between.
+Rules about each of these share the integral. A rule with spacing h_r(t) = √(w_r² + a²(t - c_r)²)
+between nodes takes the part h_r⁻²/Σ_q h_q⁻² of the integrand, which is smooth for each of them, and
+most of it near narrow peaks that only one of them resolves. Errors are below 0.05.
 """
 
 from typing import Any, NamedTuple
@@ -42,8 +42,13 @@ FAR, FAR_PRIORS = 60.0, 8.0  # how far nodes reach: in widths of the peak, and i
 # Peaks of a likelihood are looked for at a few draws: at these places in units of √v, and from the
 # two best of them by so many steps, each twice as long as the one before if it led upwards, and
 # half as long if not, up to FARTHEST √v away.
-FEW_DRAWS, GRID, STEPS, FARTHEST = 8, np.linspace(-8.0, 8.0, 33), 50, 60.0
+FEW_DRAWS, GRID, STEPS, FARTHEST = 8, np.linspace(-8.0, 8.0, 33), 80, 1e9
 MOST_THIRDS = 20  # times that a width is divided by three
+# Where the integrand is looked at on the way from the prior to a peak of the likelihood, and steps
+# of the search for its maximum there.
+BETWEEN = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
+BETWEEN += tuple(1.0 - 0.1**k for k in (3, 5, 7, 9))
+GOLDEN_STEPS = 60
 
 
 class _Few(NamedTuple):
@@ -93,7 +98,7 @@ class Alone(NamedTuple):
             if self.one_peak:
                 rules, far = [_peak(log_joint, eta[:, :, 0], self.variance)], FAR
             else:
-                rules = self._rules(log_p)
+                rules = self._rules(log_p, log_joint)
                 far = FAR_PRIORS * max(np.max(rules[-1][1] / width) for _, width in rules)
             return _log_integral(log_joint, rules, far) - 0.5 * np.log(2.0 * np.pi * self.variance)
 
@@ -103,23 +108,22 @@ class Alone(NamedTuple):
             return log_likelihood
         return self.log_likelihood(of_predictors, eta, powers[:, None])
 
-    def _rules(self, log_p):
+    def _rules(self, log_p, log_joint):
         """Pairs of places and widths (rows, draws): of peaks of the likelihood, then of the prior.
 
-        A width is the largest √v/3^k within which log p falls by at most half a nat. Where it is
-        √v for all rows, the rule of the prior does without.
+        Where a peak is as wide as the prior for all rows, the rule of the prior does without. A
+        response that is far from the prior has the peak of the integrand between the two.
         """
         root, rules = np.sqrt(self.variance), []
         for place in self._peaks(log_p):
-            t, width = place[:, None] + np.zeros(root.shape), root
-            top = log_p(t)
-            for _ in range(MOST_THIRDS):
-                falls = np.fmin(log_p(t - width), log_p(t + width)) < top - 0.5
-                if not falls.any():
-                    break
-                width = np.where(falls, width / 3.0, width)
-            if width is not root:
+            t = place[:, None] + np.zeros(root.shape)
+            width = _width(log_p, t, root)
+            if (width < root).any():
                 rules.append((t, width))
+            heights = [log_joint(self.mean + s * (t - self.mean)) for s in (0.0, 1.0, *BETWEEN)]
+            if (np.fmax.reduce(heights[2:]) > np.fmax(heights[0], heights[1]) + 1.0).any():
+                t = _highest_between(log_joint, self.mean, t)
+                rules.append((t, _width(log_joint, t, root)))
         return [*rules, (self.mean, root)]
 
     def _peaks(self, log_p):
@@ -144,6 +148,27 @@ class Alone(NamedTuple):
         second = np.where(is_peak.any(axis=0), second, best)
         chosen = [best] if (second == best).all() else [best, second]
         return [_climbed(height, centre, unit, centre + GRID[own] * unit) for own in chosen]
+
+
+def _width(f, t, root):
+    """The largest √v/3^k within which f falls by at most half a nat from t; `root` is √v."""
+    top, width = f(t), root
+    for _ in range(MOST_THIRDS):
+        falls = np.fmin(f(t - width), f(t + width)) < top - 0.5
+        if not falls.any():
+            break
+        width = np.where(falls, width / 3.0, width)
+    return width
+
+
+def _highest_between(f, low, high):
+    """Places (rows, draws) of the maximum of a concave f between two others, by golden section."""
+    ratio = 0.5 * (np.sqrt(5.0) - 1.0)
+    for _ in range(GOLDEN_STEPS):
+        at = [high - ratio * (high - low), low + ratio * (high - low)]
+        is_low = f(at[0]) > f(at[1])
+        low, high = np.where(is_low, low, at[0]), np.where(is_low, at[1], high)
+    return 0.5 * (low + high)
 
 
 def _climbed(height, centre, unit, t):

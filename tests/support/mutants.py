@@ -1504,6 +1504,11 @@ MUTANTS = [
         "test_alone.py::test_integrals_with_a_peak_at_the_response_and_one_at_the_prior[4.0-0.1-6-1.0]",
     ),
     Mutant(
+        "no rule between the prior and a far response", "groups/alone.py",
+        "np.fmax(heights[0], heights[1]) + 1.0", "np.inf",
+        "test_alone.py::test_densities_of_new_levels_are_those_of_the_closed_form[0.1]",
+    ),
+    Mutant(
         "rules that count all of the integrand", "groups/alone.py",
         "    return 1.0 / total\n", "    return 1.0\n",
         "test_alone.py::test_other_rules_find_the_same_integrals",
