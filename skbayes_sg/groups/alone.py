@@ -46,8 +46,8 @@ FEW_DRAWS, GRID, STEPS, FARTHEST = 8, np.linspace(-8.0, 8.0, 33), 80, 1e9
 MOST_THIRDS = 20  # times that a width is divided by three
 # Where the integrand is looked at on the way from the prior to a peak of the likelihood, and steps
 # of the search for its maximum there.
-BETWEEN = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
-BETWEEN += tuple(1.0 - 0.1**k for k in (3, 5, 7, 9))
+AFAR, NEAR = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95), (1e-2, 1e-3, 1e-5, 1e-7, 1e-9)
+BETWEEN = np.append(AFAR, 1.0 - np.array(NEAR))
 GOLDEN_STEPS = 60
 
 
