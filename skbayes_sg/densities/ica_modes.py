@@ -2,10 +2,11 @@
 
 Two sources that are nearly normal may be turned into each other, so that U has further minima.
 FastICA minimises another function, and its answer may lie near a minimum that is far from the
-lowest (in 5 of 13 parts of an EEG with 16 to 32 channels, by up to 54 nats). Descents begin there
-and at rotations that are drawn at random: at least `FEWEST`, since each of two minima that are
-found equally often is then missed in one run of 128, and more until the lowest has been found
-`TIMES` times, or until there are as many as a model of their cost allows.
+lowest (in 5 of 10 random parts of an EEG with 16 to 32 channels, by 2 to 29 nats; with its first 24
+channels by 54). Descents begin there and at rotations that are drawn at random: at least `FEWEST`,
+since each of two minima that are found equally often is then missed in one run of 256, and more
+until the lowest has been found `TIMES` times, or until there are as many as a model of their cost
+allows.
 """
 
 import numpy as np
