@@ -14,7 +14,6 @@ from scipy import linalg, sparse
 
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError
 from ..geometry.mode import NotFiniteError
-from ..models import Linear, Robust
 from ..priors import Gamma, InverseGamma
 from ..priors.families import POSITIVE_PRIORS
 
@@ -75,10 +74,10 @@ def naming_exact_fits(estimator, X, y, weight, model):
     SamplerConvergenceWarning
         By `BayesianLinearRegression`, whose draws depend on where its grid of log σ ends.
     """
-    learns = isinstance(model, (Linear, Robust)) and not _vanishes_at_zero(estimator.noise_prior)
+    learns = model.location_scale and not _vanishes_at_zero(estimator.noise_prior)
     beyond = rows_beyond(X, y, weight, bool(estimator.fit_intercept)) if learns else 0.0
     is_spread = 0.0 < beyond < SPREAD_OUT
-    if is_spread and isinstance(model, Robust):
+    if is_spread and not model.normal:
         raise ValueError(_says(estimator, beyond, len(y)))
     if is_spread:
         warnings.warn(_says(estimator, beyond, len(y)), SamplerConvergenceWarning, stacklevel=5)

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from .._base.tables import is_dask
 from .._base.validation import Parameters
-from ..models import Linear, Logistic, NegativeBinomial, Robust
+from ..models import Logistic, NegativeBinomial
 
 __all__ = ["check_levels", "check_parameters", "has_groups", "warn_of_indicators"]
 
@@ -92,7 +92,7 @@ def _is_one_to_one(code, y):
 def _check_levels_of_one_row(which, model):
     """`ValueError` or a warning for a column each level of which has a single row."""
     said = f"{which} has a level of its own in every row"
-    if isinstance(model, (Linear, Robust)):
+    if model.location_scale:
         raise ValueError(
             f"{said}: its effects cannot be told from the noise. Leave the column out; or, if the "
             "variances of the rows are known, use BayesianLinearRegression(noise=1.0) with their "

@@ -28,7 +28,6 @@ from ..exceptions import UpdateWarning
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..kernels import many_draws
 from ..kernels.layout import frozen
-from ..models import Linear, LinearKnownNoise
 from ..priors.families import is_learned
 from ..recipe.choose import sample_posterior
 from ..recipe.closed_form import remembered
@@ -213,8 +212,7 @@ def update(estimator, X, y, weight, plan):
     """
     _check_parameters(estimator, plan)
     past = _with_rows(estimator, past_of(estimator, plan), X, y, weight)
-    is_exact = isinstance(plan.model, (Linear, LinearKnownNoise))
-    is_exact = is_exact and not isinstance(past.memory, Quadratic)
+    is_exact = plan.model.normal and not isinstance(past.memory, Quadratic)
     if past.rows is not None:
         X, y, weight = _joined(past.rows, (X, y, weight))
     request = estimator._request(X.shape[0])

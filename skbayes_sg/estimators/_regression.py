@@ -26,7 +26,7 @@ from .._base.validation import (
 )
 from ..groups.rows import AS_DRAWN, Components, nodes_of
 from ..kernels.layout import FACT_Y
-from ..models import Linear, LinearKnownNoise, Robust, predictive
+from ..models import predictive
 from ..models.count_tails import CountTails
 from ..priors import Flat, Units
 from ..priors.families import resolve
@@ -214,7 +214,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         of sums over rows are those of the spread of the response, and not those of its size, which
         are some thousand last digits of the response.
         """
-        if not isinstance(self._law, (Linear, Robust)) or not self.fit_intercept:
+        if not (self._law.location_scale and self.fit_intercept):
             return 0.0
         spread, size = _spread(y, weight)
         if not isinstance(resolve(self._given("intercept_prior"), "intercept_prior"), Flat):
@@ -258,7 +258,7 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
     @property
     def _is_a_line(self):
         """Whether y is the predictor plus noise of the same law in all rows, without groups."""
-        return isinstance(self._law, Linear | LinearKnownNoise) and self._groups is None
+        return self._law.normal and self._groups is None
 
     def _of_lines(self, X, of_mean, spread=True):
         """Means and epistemic variances of y, (n_rows,) each, and the one aleatoric variance.

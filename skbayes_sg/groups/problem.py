@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..engine.equal_rows import few_different
-from ..models import Linear, LinearKnownNoise
 
 __all__ = ["GroupOutcome", "GroupProblem"]
 
@@ -57,7 +56,7 @@ class GroupProblem:
     @property
     def is_linear(self):
         """Whether the likelihood is that of linear regression."""
-        return isinstance(self.target.model, (Linear, LinearKnownNoise))
+        return self.target.model.normal
 
     @property
     def widths(self):

@@ -63,6 +63,11 @@ class Model:
         labels are the last columns of the facts.
     discrete : bool
         Whether responses are counts, which are whole numbers.
+    normal : bool
+        Whether y is normal around the first predictor, so that ℓ_i is quadratic in it.
+    location_scale : bool
+        Whether y is the first predictor plus noise whose unknown scale is the first of the extras,
+        so that adding a number to all responses moves the intercept alone.
     has_edge : bool
         Whether the densities of the positive parameters need not vanish at zero.
     convex : bool
@@ -86,6 +91,8 @@ class Model:
     separable = True
     more_labels: tuple = ()
     discrete = False
+    normal = False
+    location_scale = False
     has_edge = False
     convex = False
     n_prior_starts = 2

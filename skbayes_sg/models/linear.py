@@ -115,6 +115,8 @@ class Linear(NormalPredictive, Model):
 
     n_extra = 1
     separable = False
+    normal = True
+    location_scale = True
     loss = staticmethod(_loss)
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
@@ -131,6 +133,7 @@ class LinearKnownNoise(NormalPredictive, Model):
     """
 
     separable = False
+    normal = True
     convex = True
     loss = staticmethod(_known_loss)
     derivative = staticmethod(_known_derivative)

@@ -132,6 +132,7 @@ class Robust(Model):
 
     n_extra = 2
     separable = False
+    location_scale = True
     loss = staticmethod(_loss)
     add_losses = staticmethod(_add_losses)
     derivative = staticmethod(_derivative)

@@ -32,7 +32,6 @@ from ..geometry.mode import check_width
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..kernels.many_draws import log_prior
-from ..models import Linear, LinearKnownNoise
 from ..priors import Flat, Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family, tail
@@ -40,7 +39,7 @@ from .price import TOLD_SECONDS, seconds_of_closed_form, warn_if_long
 from .request import Outcome, chosen_without_steps, moments_and_kept
 
 __all__ = ["LARGEST", "Conditional", "NoiseLaw", "few_rows", "has_closed_form"]
-__all__ += ["has_linear_model", "is_affordable", "is_linear", "remembered", "run_closed_form"]
+__all__ += ["is_affordable", "is_linear", "remembered", "run_closed_form"]
 __all__ += ["exact_outcome", "tell_price", "triangle", "triangular_factor"]
 
 LARGEST = 4000  # number of parameters up to which there is a closed form ...
@@ -55,21 +54,16 @@ CONSTANT = 1e-12
 SINGULAR = 1e-13
 
 
-def has_linear_model(target):
-    """Whether the likelihood is that of linear regression."""
-    return isinstance(target.model, (Linear, LinearKnownNoise))
-
-
 def is_linear(target):
     """Whether the likelihood is that of linear regression, with few enough parameters."""
-    return has_linear_model(target) and target.n_parameters <= DENSE_LIMIT
+    return target.model.normal and target.n_parameters <= DENSE_LIMIT
 
 
 def is_affordable(target):
     """Whether linear regression has few enough parameters for a closed form."""
     D = target.n_parameters
     few = D <= DENSE_LIMIT or (D <= LARGEST and seconds_of_closed_form(target) <= MOST_SECONDS)
-    return few and has_linear_model(target)
+    return few and target.model.normal
 
 
 def has_closed_form(target):

@@ -24,7 +24,7 @@ from ..geometry.preconditioning import DENSE_LIMIT
 from ..priors import Normal
 from ..priors.columns import LOC, SCALE
 from ..priors.families import of_family
-from .closed_form import LARGEST, has_linear_model, triangular_factor
+from .closed_form import LARGEST, triangular_factor
 
 __all__ = ["RowSpace", "is_wide"]
 
@@ -40,7 +40,7 @@ def is_wide(target, request):
     """Whether the posterior is better sampled in the span of the rows."""
     K, d, n = target.model.n_linear, target.n_features, target.n_rows
     most = min(DENSE_LIMIT, K * d // 2)
-    if has_linear_model(target) and target.n_parameters > DENSE_LIMIT:
+    if target.model.normal and target.n_parameters > DENSE_LIMIT:
         most = min(LARGEST, d + 1)  # there is a closed form in the span alone
     small = K * n + 2 * K <= most
     may_choose = request.is_open or isinstance(request.sampler, Exact)
