@@ -77,8 +77,9 @@ class EffectsDisplay(Display):
         known = list(last.group_levels_)
         column = known[0] if column is None else column
         name, slope = _parts(column, known)
-        ends, levels = f"]:{slope}" if slope else "]", last.group_levels_.get(name, ())
-        level_of = {f"{name}[{level}{ends}": str(level) for level in levels}
+        end = f"]:{slope}" if slope else "]"
+        texts = [text for own in last._groups.levels if own.name == name for text in own.labels]
+        level_of = {f"{name}[{text}{end}": text for text in texts}
         kept = [k for k, label in enumerate(table.labels) if label in level_of]
         if not kept:
             raise ValueError(f"There are no effects of {column!r}: the columns are {known}.")

@@ -331,6 +331,29 @@ def test_effects_of_a_column_from_the_smallest_to_the_largest():
         EffectsDisplay.from_estimator(BayesianLinearRegression(**options).fit(X[["customer"]], y))
 
 
+LEVELS = {
+    "dates": np.array(["2020-01-01", "2021-06-01"], dtype="datetime64[D]"),
+    "numbers and texts": np.array([1, "1", 2, "2"], dtype=object),
+    "truth and text": np.array([True, "True"], dtype=object),
+    "truth": np.array([False, True]),
+    "numbers": np.array([0.5, 1.0]),
+    "bytes": np.array([b"a", b"b"]),
+}
+
+
+@pytest.mark.slow_except("dates", "numbers and texts")
+@pytest.mark.parametrize("kind", LEVELS)
+def test_levels_of_all_types_have_their_effects(kind):
+    levels = LEVELS[kind]
+    X = pd.DataFrame({"g": np.tile(levels, 12), "x": np.linspace(-1.0, 1.0, 12 * len(levels))})
+    y = np.arange(len(X)) % len(levels) + X["x"] ** 2
+    options = {"n_draws": 10, "n_chains": 1, "random_state": 0}
+    model = BayesianLinearRegression(group_effects=["g"], **options).fit(X, y)
+    made = EffectsDisplay.from_estimator(model)
+    assert {f"g[{level}]" for level in made.levels} == set(model.effects_.labels)
+    assert len(made.means) == len(set(made.levels)) == len(levels)
+
+
 @pytest.mark.parametrize(
     "kind",
     [
