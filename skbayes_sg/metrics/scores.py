@@ -476,9 +476,14 @@ def calibration_error(
     if p.min() < -ROUNDING or p.max() > 1.0 + ROUNDING:
         raise ValueError(f"probabilities must lie in [0, 1], got {p.min():g} to {p.max():g}.")
     p = np.clip(p, 0.0, 1.0)
-    bins = np.searchsorted(_inner_edges(p, n_bins, strategy), p)
+    bins = bins_of(p, n_bins, strategy)
     weight = _check_sample_weight(sample_weight, p, ensure_non_negative=True)
     return float(np.abs(np.bincount(bins, weight * (y - p))).sum() / weight.sum())
+
+
+def bins_of(p, n_bins, strategy):
+    """The number of the bin, from 0 to n_bins - 1, of each of the probabilities p."""
+    return np.searchsorted(_inner_edges(p, n_bins, strategy), p)
 
 
 def _inner_edges(p, n_bins, strategy):

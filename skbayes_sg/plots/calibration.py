@@ -5,13 +5,12 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import stats
-from sklearn.calibration import calibration_curve
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._base.typing import ArrayLike, MatrixLike
-from .._base.validation import check_probabilities, warn_without_exposure
+from .._base.validation import check_count, check_probabilities, warn_without_exposure
 from ..metrics import calibration_error, interval_coverage, unwrapped
-from ..metrics.scores import columns_of, given
+from ..metrics.scores import bins_of, columns_of, given
 from ._base import Display, require
 
 __all__ = ["CoverageDisplay", "ReliabilityDisplay"]
@@ -115,19 +114,30 @@ class ReliabilityDisplay(_Diagonal):
         Returns
         -------
         ReliabilityDisplay
+
+        Raises
+        ------
+        TypeError
+            For an estimator without `predict_proba`.
+        ValueError
+            For other than two classes, labels that the estimator was not trained on, an `n_bins`
+            that is not a positive int, and X and y of different lengths.
         """
         require(cls, estimator, "predict_proba")
+        check_count("n_bins", n_bins)
         p = np.asarray(estimator.predict_proba(X))
         if p.shape[1] != 2:
             raise ValueError(
                 f"ReliabilityDisplay needs a classifier of two classes, got {p.shape[1]}."
             )
         p, events = p[:, 1], columns_of(estimator, y) == 1
-        share, stated = calibration_curve(events, p, n_bins=n_bins, strategy="quantile")
-        edges = np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1))
-        counts = np.bincount(np.searchsorted(edges[1:-1], p), minlength=n_bins)
         error = calibration_error(events, p, n_bins=n_bins, strategy="quantile")
-        return cls(stated, share, counts[counts > 0], error).plot(ax)
+        bins = bins_of(np.clip(p, 0.0, 1.0), n_bins, "quantile")
+        counts = np.bincount(bins)
+        happened, stated = np.bincount(bins, events), np.bincount(bins, p)
+        full = counts > 0
+        counts = counts[full]
+        return cls(stated[full] / counts, happened[full] / counts, counts, error).plot(ax)
 
     def _draw(self, axes):
         label = f"calibration error {self.error:.3f}"

@@ -48,6 +48,34 @@ def test_reliability_of_a_pipeline():
         ReliabilityDisplay.from_estimator(three, X, y)
 
 
+class Stated:
+    """A classifier whose probabilities are its only column."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, X):
+        return np.column_stack([1.0 - X[:, 0], X[:, 0]])
+
+
+@pytest.mark.parametrize("n_bins", [1, 3, 7])
+@pytest.mark.parametrize("unit", [1.0, 1 / 3])
+def test_probabilities_at_the_edges_of_bins_are_in_one_bin(n_bins, unit):
+    p = unit * np.array([0.0, 0.0, 0.25, 0.5, 0.75, 0.75, 0.75])
+    y = np.arange(7) % 2
+    made = ReliabilityDisplay.from_estimator(Stated(), p[:, None], y, n_bins=n_bins)
+    assert made.counts.sum() == 7
+    assert made.counts @ made.stated == pytest.approx(p.sum())
+    assert made.counts @ made.happened_share == pytest.approx(y.sum())
+    off = made.counts @ np.abs(made.stated - made.happened_share) / 7
+    assert made.error == pytest.approx(off)
+
+
+def test_reliability_refuses_what_are_no_bins():
+    for n_bins in (0, 2.5):
+        with pytest.raises(ValueError, match="n_bins must be an int"):
+            ReliabilityDisplay.from_estimator(Stated(), np.ones((2, 1)), [0, 1], n_bins=n_bins)
+
+
 def test_coverage_of_a_pipeline():
     X, y, _ = made(2300)
     model = BayesianLinearRegression(n_draws=100, random_state=0)
