@@ -6,11 +6,12 @@ from typing import Any, Self
 import numpy as np
 
 __all__ = ["Display", "ParameterRows", "PosteriorDisplay", "all_unless_named"]
-__all__ += ["chosen_parameters", "final_step", "largest", "legend_below", "posterior_of"]
-__all__ += ["require", "require_posterior", "short", "wrapped"]
+__all__ += ["as_given", "chosen_parameters", "final_step", "in_legend", "largest", "legend_below"]
+__all__ += ["posterior_of", "require", "require_posterior", "short", "wrapped"]
 
 MOST = 20  # largest number of parameters that are shown unless the user names them
 WIDEST = 24  # characters of a name beside a panel; longer names take several lines
+HIDDEN = "\u200b"  # what `in_legend` puts before a name, and `as_given` removes
 
 
 def pyplot():
@@ -138,6 +139,18 @@ def all_unless_named(posterior, names):
     return None if names is not None else len(posterior.labels), "largest"
 
 
+def in_legend(name):
+    """The name as a label that has an entry in the legend; those that begin with "_" have none."""
+    name = str(name)
+    return HIDDEN + name if not name or name.startswith("_") else name
+
+
+def as_given(legend):
+    """Let a legend show names as they are: labels by `in_legend`, and "$" as no formula."""
+    for text in legend.get_texts():
+        text.set(text=text.get_text().removeprefix(HIDDEN), parse_math=False)
+
+
 def legend_below(axis, columns=2):
     """Put the legend half an inch below the axes, where it hides no data."""
     from matplotlib.transforms import ScaledTranslation
@@ -145,7 +158,7 @@ def legend_below(axis, columns=2):
     below = axis.transAxes + ScaledTranslation(0.0, -0.5, axis.figure.dpi_scale_trans)
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "bbox_transform": below}
     style = {"fontsize": "small", "frameon": False, "columnspacing": 1.2, "handletextpad": 0.5}
-    axis.legend(**place, **style, ncols=columns)
+    as_given(axis.legend(**place, **style, ncols=columns))
 
 
 class Display:
@@ -236,7 +249,7 @@ class ParameterRows(Display):
 
     def _label(self, axis, xlabel):
         """Name the rows, the first at the top, and the horizontal axis."""
-        axis.set_yticks(np.arange(len(self.labels)), self._row_names())
+        axis.set_yticks(np.arange(len(self.labels)), self._row_names(), parse_math=False)
         axis.set_ylim(len(self.labels) - 0.5, -0.5)
         axis.set_xlabel(xlabel)
         if self.n_parameters is not None and self.n_parameters > len(self.labels):

@@ -6,7 +6,14 @@ from typing import Any, Self
 import numpy as np
 
 from .._base.validation import check_count
-from ._base import PosteriorDisplay, chosen_parameters, require_posterior, wrapped
+from ._base import (
+    PosteriorDisplay,
+    as_given,
+    chosen_parameters,
+    in_legend,
+    require_posterior,
+    wrapped,
+)
 
 __all__ = ["AutocorrelationDisplay"]
 
@@ -83,9 +90,10 @@ class AutocorrelationDisplay(PosteriorDisplay):
         axis = axes[0, 0]
         axis.axhspan(-self.noise, self.noise, color="0.9", zorder=0)
         for values, name in zip(self.correlations.T, wrapped(self.labels), strict=True):
-            axis.plot(values, marker="o", markersize=3, linewidth=1.0, label=name)
+            style = {"marker": "o", "markersize": 3, "linewidth": 1.0}
+            axis.plot(values, label=in_legend(name), **style)
         axis.set(xlabel="lag (draws)", ylabel="autocorrelation")
-        axis.legend(loc="best", fontsize="small")
+        as_given(axis.legend(loc="best", fontsize="small"))
 
 
 def _autocorrelations(x, n_lags):

@@ -6,7 +6,15 @@ from typing import Any, Self
 import numpy as np
 
 from .._base.validation import check_count
-from ._base import MOST, chosen_parameters, final_step, posterior_of, require_posterior, short
+from ._base import (
+    MOST,
+    chosen_parameters,
+    final_step,
+    in_legend,
+    posterior_of,
+    require_posterior,
+    short,
+)
 from .interval import IntervalDisplay, intervals_of
 
 __all__ = ["CoefficientDisplay"]
@@ -163,9 +171,8 @@ class CoefficientDisplay(IntervalDisplay):
     def _draw(self, axes):
         places = np.arange(len(self.labels))
         for k, (name, values) in enumerate(self.points.items()):
-            axes[0, 0].plot(
-                values, places, "x", color=f"C{k + 1}", markersize=6, zorder=3, label=name
-            )
+            style = {"color": f"C{k + 1}", "markersize": 6, "zorder": 3}
+            axes[0, 0].plot(values, places, "x", label=in_legend(name), **style)
         super()._draw(axes)
 
 

@@ -96,10 +96,11 @@ class PairDisplay(PosteriorDisplay):
             axis.set_xlim(*_range(self.draws[:, j]))
             axis.tick_params(labelbottom=i == n - 1)
             axis.locator_params(nbins=4)
+        style = {"fontsize": "small", "parse_math": False}
         for i, name in enumerate(wrapped(self.labels)):
-            axes[-1, i].set_xlabel(name, fontsize="small")
+            axes[-1, i].set_xlabel(name, **style)
             if i > 0:
-                axes[i, 0].set_ylabel(name, fontsize="small")
+                axes[i, 0].set_ylabel(name, **style)
 
 
 def _range(x):

@@ -127,6 +127,7 @@ class ProbabilityDisplay(Display):
             axis.plot(at, places, "|", color="C1", markersize=6, label="what happened")
         if self.threshold is not None:
             axis.axhline(self.threshold, color="C3", linewidth=0.9, label="threshold")
-        axis.set(ylim=(-0.08, 1.08), ylabel=f"probability of {self.event}")
+        axis.set_ylim(-0.08, 1.08)
+        axis.set_ylabel(f"probability of {self.event}", parse_math=False)
         axis.set_xlabel("rows, in the order of their probability")
         legend_below(axis)

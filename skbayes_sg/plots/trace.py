@@ -75,5 +75,5 @@ class TraceDisplay(PosteriorDisplay):
     def _draw(self, axes):
         for j, (axis, label) in enumerate(zip(axes[:, 0], self.labels, strict=True)):
             axis.plot(self.draws[:, :, j].T, linewidth=0.5)
-            axis.set_title(label, loc="left", fontsize="small")
+            axis.set_title(label, loc="left", fontsize="small", parse_math=False)
         axes[-1, 0].set_xlabel("draw")

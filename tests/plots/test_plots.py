@@ -426,3 +426,40 @@ def test_labels_that_are_no_classes_are_not_drawn(search, table):
         ProbabilityDisplay.from_estimator(search, X, np.where(y == y[0], "yes", "no"))
     with pytest.raises(ValueError, match="max_rows must be an int"):
         ProbabilityDisplay.from_estimator(search, X, y, max_rows=0)
+
+
+ODD = ["price in $ or $", "_age", "_$x_{$", "intercept"]  # no formulas, and nothing to hide
+
+
+def drawn(text):
+    """The text as matplotlib draws it, and whether it is drawn as a formula."""
+    return text._preprocess_math(text.get_text())
+
+
+def texts_of(display):
+    for axis in np.ravel(display.axes_):
+        legend = axis.get_legend()
+        yield from [*axis.get_yticklabels(), axis._left_title, axis.xaxis.label, axis.yaxis.label]
+        yield from legend.get_texts() if legend else []
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_names_are_no_formulas_and_none_is_hidden(display, posterior):
+    named = Posterior(posterior.flat, posterior.shapes, ODD, evidence=posterior.evidence)
+    points = {"_$5_{$": np.ones(3)} if display is CoefficientDisplay else {}
+    options = {"points": points} if points else {}
+    made = display.from_posterior(named, names="coef", **options)
+    made.figure_.canvas.draw()
+    found = dict(map(drawn, texts_of(made)))
+    for name in [*ODD[:3], *points]:
+        assert found[name] is False
+
+
+def test_names_of_models_and_classes_are_no_formulas():
+    columns = {"elpd_diff": [0.0, -10.0], "diff_se": [0.0, 2.0], "high_k": [0, 3]}
+    compared = CompareDisplay.from_comparison(Summary(["a$x_{$", "b$y^{$"], columns, ""))
+    of_class = ProbabilityDisplay(*np.full((3, 2), 0.5), None, "below $5_{$").plot()
+    for made in (compared, of_class):
+        made.figure_.canvas.draw()
+    assert drawn(compared.ax_.get_yticklabels()[0]) == ("a$x_{$", False)
+    assert drawn(of_class.ax_.yaxis.label) == ("probability of below $5_{$", False)
