@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from .._base.names import told_apart
 from ..estimators import BayesianLogisticRegression
 from ..exceptions import SamplerDivergedError
 from ..metrics import neg_log_predictive_density_scorer
@@ -129,4 +130,5 @@ def named_posterior(bayes, table):
 def renamed(posterior, labels):
     """A posterior of the same draws, weights and evidence, with other labels."""
     known = {"weights": posterior.weights, "evidence": posterior.evidence}
+    labels = told_apart(labels)  # a column may be called "intercept"
     return Posterior(posterior.flat, posterior.shapes, labels, posterior.origin, **known)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.names import told_apart
 from .._base.validation import Parameters
 from ..engine.target import Target
 from ..exceptions import PriorConflictWarning
@@ -203,7 +204,8 @@ def _scale_names(columns):
         pairs += [f"{all_[i]}, {all_[j]}" for i in range(len(all_)) for j in range(i)]
     names += [f"group_correlation[{pair}]" for pair in pairs]
     numbers = {"n_slopes": len(slopes), "n_correlations": len(pairs)}
-    return {"scales": tuple(names), "n_groups": len(columns.names)} | numbers
+    scales = tuple(told_apart(names))  # "a:b" may be a column, and the slope of b
+    return {"scales": scales, "n_groups": len(columns.names)} | numbers
 
 
 def _moments(target, slopes):

@@ -10,6 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.callbacks import with_callbacks
+from .._base.names import told_apart
 from .._base.tables import is_dask
 from .._base.typing import ArrayLike, MatrixLike
 from .._base.validation import (
@@ -483,7 +484,7 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         names = [f"x{j}" for j in range(coef_shape[1])] if names is None else names
         if coef_shape[0] == 1:
             return [f"coef[{name}]" for name in names] + ["intercept"] * self.fit_intercept
-        coefs = [f"coef[{label}, {name}]" for label in self.classes_ for name in names]
+        coefs = told_apart(f"coef[{label}, {name}]" for label in self.classes_ for name in names)
         return coefs + [f"intercept[{label}]" for label in self.classes_] * self.fit_intercept
 
     # -- prediction ---------------------------------------------------------------------------

@@ -5,6 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._base.names import told_apart
+
 __all__ = ["Display", "ParameterRows", "PosteriorDisplay", "all_unless_named"]
 __all__ += ["as_given", "chosen_parameters", "final_step", "in_legend", "largest", "legend_below"]
 __all__ += ["posterior_of", "require", "require_posterior", "short", "wrapped"]
@@ -90,7 +92,7 @@ def _with_names(posterior, names):
         if not label.endswith(place):
             return posterior
         labels[j] = f"{label.removesuffix(place)}{names[j % columns]}]"
-    return posterior.with_labels(labels)
+    return posterior.with_labels(told_apart(labels))
 
 
 def short(labels):

@@ -2,6 +2,7 @@
 
 import difflib
 import html
+import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
@@ -48,7 +49,7 @@ class Posterior:
     shapes : dict of str to tuple
         The variables, in their order along the last axis of `flat`, with their shapes.
     labels : sequence of str
-        One label for each parameter, such as ``coef[age]``.
+        One label for each parameter, such as ``coef[age]``; all of them different.
     origin : dict
         How the draws were made: sampler, gradient, step size and so on (strings and numbers).
     weights : array of shape (n_draws,), optional
@@ -111,7 +112,9 @@ class Posterior:
     Raises
     ------
     ValueError
-        If weights are not finite and nonnegative, or not one for each draw.
+        If the draws are no numbers with three axes, the shapes or labels not those of so many
+        parameters, labels not different, scores not in the shape of the draws, weights not finite
+        and nonnegative, or not one for each draw, and edges no labels.
 
     Examples
     --------
@@ -153,16 +156,34 @@ class Posterior:
         shift: Any = None,
         edges: Any = (),
     ) -> None:
-        self.flat = flat
-        self.shapes = dict(shapes)
-        self.labels = tuple(labels)
+        self.flat = _checked_draws(flat)
+        self.shapes = _checked_shapes(shapes, self.flat.shape[2])
+        self.labels = self._checked_labels(labels)
         self.origin = dict(origin or {})
-        self.weights = weighting.normalised(weights, flat.shape[1])
-        self.scores, self.scores_of = _checked_scores(scores, flat), scores_of
+        self.weights = weighting.normalised(weights, self.n_draws)
+        self.scores, self.scores_of = _checked_scores(scores, self.flat), scores_of
         self.evidence = dict(evidence or {})
         self.moments = moments
         self.classes, self.shift = None if classes is None else tuple(classes), shift
-        self._edges = [self.labels.index(label) for label in edges]
+        self._edges = self._checked_edges(edges)
+
+    def _checked_labels(self, labels):
+        """The labels as a tuple; `ValueError` unless they are one name for each parameter."""
+        n, names = self.flat.shape[2], tuple(labels)
+        if isinstance(labels, str) or len(names) != n:
+            got = f"the text {labels!r}" if isinstance(labels, str) else f"{len(names)}"
+            raise ValueError(f"labels must be {n} names, one for each parameter, got {got}.")
+        if len(set(names)) < n:
+            twice = next(name for k, name in enumerate(names) if name in names[:k])
+            raise ValueError(f"labels must differ from each other, got {twice!r} more than once.")
+        return names
+
+    def _checked_edges(self, edges):
+        """The positions of the labels `edges`; `ValueError` for other names."""
+        unknown = [label for label in edges if label not in self.labels]
+        if unknown:
+            raise ValueError(f"edges must be among the labels, got {unknown[0]!r}.")
+        return [self.labels.index(label) for label in edges]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -304,6 +325,12 @@ class Posterior:
         -------
         ndarray
             In the shape of a value.
+
+        Raises
+        ------
+        ValueError
+            If no draws were kept, if the values are not one for each draw, for control variates
+            without scores, and for a `control_variate` that does not exist.
 
         Examples
         --------
@@ -560,16 +587,19 @@ class Posterior:
         Parameters
         ----------
         labels : sequence of str
-            One for each parameter.
+            One for each parameter, all of them different.
 
         Returns
         -------
         Posterior
+
+        Raises
+        ------
+        ValueError
+            For labels that are not one for each parameter, or not different.
         """
-        if len(labels) != len(self.labels):
-            raise ValueError(f"labels must be {len(self.labels)} names, got {len(labels)}.")
         other = copy(self)
-        other.labels = tuple(labels)
+        other.labels = Posterior._checked_labels(self, labels)
         return other
 
     def with_scores(self, scores: np.ndarray, scores_of: str = "all rows") -> "Posterior":
@@ -624,6 +654,13 @@ class Posterior:
         -------
         ndarray
             In the variable's shape, with one more axis in front if q is a sequence.
+
+        Raises
+        ------
+        ValueError
+            For probabilities outside of [0, 1], and if no draws were kept.
+        KeyError
+            For a name that is no variable and no label.
         """
         shares = np.asarray(q, dtype=np.float64)
         if not ((shares >= 0.0) & (shares <= 1.0)).all():
@@ -764,10 +801,45 @@ class Posterior:
         return f"<Posterior of {shapes}; {heading(self)}>"
 
 
-def _checked_scores(scores, flat):
-    """The scores as they are; `ValueError` if they do not have the shape of the draws."""
-    if scores is not None and np.shape(scores) != flat.shape:
+def _as_array(values):
+    """Arrays as they are, memory-mapped ones too, and lists as arrays."""
+    return values if isinstance(values, np.ndarray) else np.asarray(values)
+
+
+def _checked_draws(flat):
+    """The draws as an array; `ValueError` unless they are numbers with three axes."""
+    wanted = "flat must be numbers of shape (n_chains, n_draws, n_parameters)"
+    try:
+        flat = _as_array(flat)
+    except ValueError as error:  # lists of different lengths
+        raise ValueError(f"{wanted}: {error}") from None
+    if flat.ndim != 3 or flat.dtype.kind not in "biuf":
+        raise ValueError(f"{wanted}, got {flat.dtype} of shape {flat.shape}.")
+    return flat
+
+
+def _checked_shapes(shapes, n):
+    """The shapes as a dict; `ValueError` unless they are tuples for n parameters in all."""
+    shapes = dict(shapes)
+    try:
+        total = sum(math.prod(shape) for shape in shapes.values())
+    except TypeError:
+        total = None
+    if total != n:
         raise ValueError(
-            f"scores must have the shape {flat.shape} of the draws, got {np.shape(scores)}."
+            f"shapes must have a tuple for each variable, with {n} parameters in all as flat has, "
+            f"got {shapes!r}."
+        )
+    return shapes
+
+
+def _checked_scores(scores, flat):
+    """The scores as an array; `ValueError` if they do not have the shape of the draws."""
+    if scores is None:
+        return None
+    scores = _as_array(scores)
+    if scores.shape != flat.shape:
+        raise ValueError(
+            f"scores must have the shape {flat.shape} of the draws, got {scores.shape}."
         )
     return scores

@@ -91,10 +91,13 @@ class TopicPosterior(Posterior):
     def __init__(self, flat, n_topics, words, aligned, origin=None, evidence=None):
         shapes = {"components": (n_topics, len(words)), "topic_share": (n_topics,)}
         shapes["log_likelihood"] = ()
-        super().__init__(flat, shapes, (), origin, evidence=evidence)
+        super().__init__(flat, shapes, TopicLabels(n_topics, words), origin, evidence=evidence)
         self.n_topics, self.words = n_topics, words
-        self.labels = TopicLabels(n_topics, words)
         self.aligned = aligned
+
+    def _checked_labels(self, labels):
+        """The labels of topics as they are: they are made when they are read."""
+        return labels
 
     def align(self):
         """Return these draws with topics that match: see `skbayes_sg.topics.align_topics`.

@@ -16,9 +16,9 @@ from sklearn.datasets import load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg import BayesianLogisticRegression, Posterior
 from skbayes_sg.demo import _command, _decision, _report, main
-from skbayes_sg.demo._models import named_posterior
+from skbayes_sg.demo._models import named_posterior, renamed
 from skbayes_sg.demo._table import TableError, read_table
 
 FEW = ["--draws", "40", "--folds", "2"]
@@ -559,6 +559,11 @@ def test_named_posteriors_have_the_accuracy_of_the_fit():
     posterior = bayes[-1].posterior_
     assert posterior.evidence["resampled_share"].max() < 0.8
     assert np.array_equal(named.summary()["ess_bulk"], posterior.summary()["ess_bulk"])
+
+
+def test_a_column_with_the_name_of_the_intercept_keeps_it_apart():
+    posterior = Posterior(np.zeros((1, 2, 2)), {"coef": (1,), "intercept": ()}, ["x0", "intercept"])
+    assert renamed(posterior, ["intercept"] * 2).labels == ("intercept", "intercept (2)")
 
 
 def test_costs_and_intervals_of_a_number_of_places():

@@ -458,3 +458,10 @@ def test_small_probabilities_of_either_class_keep_their_digits():
     expected = np.column_stack([expit(-eta).mean(axis=1), expit(eta).mean(axis=1)])
     assert expected.min() < 1e-12
     assert np.allclose(model.predict_proba(X), expected, rtol=1e-10, atol=0.0)
+
+
+def test_classes_and_columns_whose_labels_are_the_same():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 2)), columns=["c", "b, c"])
+    y = np.array(["a", "a, b", "d"])[np.arange(30) % 3]
+    labels = BayesianLogisticRegression(n_draws=10, n_chains=1).fit(X, y).posterior_.labels
+    assert labels[1:3] == ("coef[a, b, c]", "coef[a, b, c] (2)")

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skbayes_sg import (
     BayesianLinearRegression,
@@ -252,6 +252,15 @@ def test_coefficients_of_a_search_have_the_names_of_columns_and_point_estimates(
     assert best.labels == [f"x{known.argmax()}"]
     assert title(best) == "the best known 1 of 3"
     assert IntervalDisplay.from_estimator(search).labels == list(table[0].columns)
+
+
+def test_names_that_a_pipeline_makes_twice(table):
+    X, y = table
+    twice = FunctionTransformer(feature_names_out=lambda step, names: ["age", "age", "dose"])
+    pipe = make_pipeline(twice, BayesianLogisticRegression(n_draws=10, random_state=0))
+    made = IntervalDisplay.from_estimator(pipe.fit(X.to_numpy(), y))
+    assert made.labels[0] == "age"
+    assert len(set(made.labels)) == 3
 
 
 @pytest.mark.filterwarnings("error")

@@ -286,3 +286,44 @@ def test_notebooks_show_the_summary_and_what_is_wrong(posterior):
     wide = Posterior(np.zeros((1, 2, 600)), {"coef": (600,)}, [f"c{j}" for j in range(600)])
     assert "(600,)" in wide._repr_html_()
     assert "rhat" not in wide._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        (
+            {"flat": np.zeros((2, 3))},
+            r"flat must be numbers of shape .*, got float64 of shape \(2,",
+        ),
+        ({"flat": [[["a", "b", "c"]]]}, "flat must be numbers of shape .*, got <U1"),
+        ({"flat": [[[1.0, 2.0, 3.0], [1.0]]]}, "flat must be numbers of shape .*inhomogeneous"),
+        ({"shapes": {"coef": (2,)}}, r"shapes must .* 3 parameters .* got \{'coef': \(2,\)\}"),
+        ({"shapes": {"coef": (2, 2)}}, r"shapes must .* 3 parameters .* got \{'coef': \(2, 2\)\}"),
+        ({"shapes": {"coef": 3}}, r"shapes must have a tuple .* got \{'coef': 3\}"),
+        ({"labels": ["a", "b"]}, "labels must be 3 names, one for each parameter, got 2"),
+        ({"labels": "abc"}, "labels must be 3 names, one for each parameter, got the text 'abc'"),
+        ({"labels": ["a", "b", "a"]}, "labels must differ from each other, got 'a' more than once"),
+        ({"edges": ["noise"]}, "edges must be among the labels, got 'noise'"),
+        ({"scores": [[[1.0, 2.0]]]}, r"scores must have the shape \(2, 4, 3\) of the draws"),
+    ],
+)
+def test_what_makes_no_posterior(changed, text):
+    given = {"flat": np.zeros((2, 4, 3)), "shapes": {"coef": (3,)}, "labels": ["a", "b", "c"]}
+    with pytest.raises(ValueError, match=text):
+        Posterior(**(given | changed))
+
+
+def test_other_labels_that_are_no_names_of_the_parameters(posterior):
+    with pytest.raises(ValueError, match="labels must be 8 names, one for each parameter, got 7"):
+        posterior.with_labels(LABELS[:7])
+    with pytest.raises(ValueError, match="labels must differ from each other, got 'i0' more"):
+        posterior.with_labels([*LABELS[:7], "i0"])
+    assert posterior.with_labels(iter("abcdefgh")).labels == tuple("abcdefgh")
+
+
+def test_lists_and_arrays_of_draws_are_the_same():
+    draws = [[[1, 2.5], [3, 4]], [[5, 6], [7, 8]]]
+    made = Posterior(draws, {"coef": [2]}, iter(["a", "b"]), scores=draws)
+    assert made["a"].tolist() == [[1, 3], [5, 7]]
+    assert made["coef"].shape == made.scores.shape == (2, 2, 2)
+    assert made.summary()["mean"].tolist() == [4.0, 5.125]
