@@ -732,6 +732,12 @@ class Posterior:
             One row for each draw, with chain and draw as index, and one column for each parameter,
             named by its label; if the draws have weights, there is also a column ``weight``.
 
+        Raises
+        ------
+        ValueError
+            If there are no draws, or if the draws have weights and a parameter is called
+            ``weight``.
+
         Examples
         --------
         >>> import numpy as np
@@ -748,6 +754,11 @@ class Posterior:
         import pandas as pd
 
         self.require_draws()
+        if self.weights is not None and "weight" in self.labels:
+            raise ValueError(
+                "A parameter has the label 'weight', which is the column of the weights of these "
+                "draws. Give it another name by with_labels."
+            )
         levels = range(self.n_chains), range(self.n_draws)
         index = pd.MultiIndex.from_product(levels, names=["chain", "draw"])
         values = self.flat.reshape(len(index), -1)

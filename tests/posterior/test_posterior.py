@@ -327,3 +327,15 @@ def test_lists_and_arrays_of_draws_are_the_same():
     assert made["a"].tolist() == [[1, 3], [5, 7]]
     assert made["coef"].shape == made.scores.shape == (2, 2, 2)
     assert made.summary()["mean"].tolist() == [4.0, 5.125]
+
+
+def test_a_parameter_with_the_name_of_the_weights():
+    draws = np.arange(4.0).reshape(1, 2, 2)
+    plain = Posterior(draws, {"coef": (2,)}, ["weight", "chain"])
+    assert plain.to_frame()["weight"].tolist() == [0.0, 2.0]
+    weighted = Posterior(draws, {"coef": (2,)}, ["weight", "chain"], weights=[1.0, 3.0])
+    with pytest.raises(ValueError, match=r"A parameter has the label 'weight'.* with_labels"):
+        weighted.to_frame()
+    frame = weighted.with_labels(["mass", "chain"]).to_frame()
+    assert list(frame.columns) == ["mass", "chain", "weight"]
+    assert frame["weight"].tolist() == [0.5, 1.5]
