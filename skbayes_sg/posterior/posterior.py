@@ -690,7 +690,9 @@ class Posterior:
 
         Every value inside is more probable than every value outside, if the density has one mode.
         For a skewed posterior it differs from `interval`, and it changes if the parameter is
-        transformed. Its ends are draws, so that they have a larger Monte Carlo error.
+        transformed. Its ends are draws, so that they have a larger Monte Carlo error. With weights
+        it is the shortest interval [a, b] between draws that has this share of the weight, both
+        ends included; without, its lower end does not count, as in ArviZ.
 
         Parameters
         ----------

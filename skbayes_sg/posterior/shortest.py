@@ -1,11 +1,12 @@
 """The shortest interval that holds a share of weighted draws.
 
 With the draws in order, x_1 <= ... <= x_n, and their weights w, it is the one of least x_j - x_i
-among the intervals (x_i, x_j] with
+among the closed intervals [x_i, x_j] with
 
-    Σ_{i < k <= j} w_k >= p Σ_k w_k.
+    Σ_{i <= k <= j} w_k >= p Σ_k w_k.
 
-For equal weights it is the interval of `arviz_stats.hdi`.
+Without weights it is the interval of `arviz_stats.hdi`, which has one draw more: the sum is over
+i < k <= j.
 """
 
 import numpy as np
@@ -23,16 +24,21 @@ def shortest_interval(
     `draws` has the shape (n_draws, n_parameters), and `weights` (n_draws,) or None for equal ones.
     """
     w = np.ones(len(draws)) if weights is None else weights
-    ends = [_of_column(x[w > 0.0], w[w > 0.0], mass) for x in draws.T]
+    closed = weights is not None
+    ends = [_of_column(x[w > 0.0], w[w > 0.0], mass, closed) for x in draws.T]
     lower, upper = np.array(ends).reshape(-1, 2).T
     return lower, upper
 
 
-def _of_column(x: np.ndarray, w: np.ndarray, mass: float) -> tuple[float, float]:
-    """Ends of the shortest interval of draws x (n_draws,) with positive weights w."""
+def _of_column(x: np.ndarray, w: np.ndarray, mass: float, closed: bool) -> tuple[float, float]:
+    """Ends of the shortest interval of draws x (n_draws,) with positive weights w.
+
+    `closed` says whether the weight of its lower end counts.
+    """
     order = np.argsort(x)
     x, share = x[order], np.cumsum(w[order]) / w.sum()
-    last = np.searchsorted(share, share + mass - ROUNDING)
+    outside = np.r_[0.0, share[:-1]] if closed else share
+    last = np.searchsorted(share, outside + mass - ROUNDING)
     first = np.flatnonzero(last < len(x))
     if len(first) == 0:
         return x[0], x[-1]

@@ -258,10 +258,29 @@ def test_the_shortest_interval_of_weights_is_that_of_repeated_draws():
     width = np.ptp([repeated.hdi(0.8, "s")])
     assert np.ptp([weighted.hdi(0.8, "s")]) == pytest.approx(width, rel=0.03)
     lower, upper = weighted.hdi(0.8, "s")
-    inside = (x > lower) & (x <= upper)
+    inside = (x >= lower) & (x <= upper)
     assert (inside * times[:, None]).sum() >= 0.8 * times.sum()
     few = Posterior(np.array([[[1.0], [2.0]]]), {"s": ()}, ["s"])
     assert few.hdi(0.9, "s") == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("mass", [0.3, 0.8, 0.97])
+def test_the_shortest_interval_of_weights_is_the_shortest_of_all(mass):
+    rng = np.random.default_rng(1)
+    x, w = rng.normal(size=40).round(1), rng.exponential(size=40) ** 2
+    posterior = Posterior(x[None, :, None], {"s": ()}, ["s"], weights=w)
+    share = {(a, b): w[(x >= a) & (x <= b)].sum() / w.sum() for a in x for b in x if a <= b}
+    shortest = min(b - a for (a, b), held in share.items() if held >= mass)
+    lower, upper = (float(end) for end in posterior.hdi(mass, "s"))
+    assert upper - lower == pytest.approx(shortest)
+    assert share[lower, upper] >= mass
+
+
+def test_a_draw_with_most_of_the_weight_is_the_shortest_interval():
+    w = [0.95, 0.02, 0.01, 0.01, 0.01]
+    posterior = Posterior(np.arange(5.0)[None, :, None], {"s": ()}, ["s"], weights=w)
+    assert posterior.hdi(0.9, "s") == (0.0, 0.0)
+    assert posterior.hdi(0.96, "s") == (0.0, 1.0)
 
 
 def test_draws_as_a_table(posterior):
