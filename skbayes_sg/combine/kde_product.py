@@ -189,7 +189,9 @@ def _log_gaussian(z):
 def build(shards, semiparametric):
     """Return the `WhiteCoordinates` and the `Mixture` for the draws of the shards."""
     coordinates, mean, precision = white_coordinates(*moments(shards))
-    white = [linalg.solve(coordinates.F, (x - coordinates.origin).T).T for x in shards]
+    unit = linalg.norm(coordinates.F, axis=1)  # of the parameters, which may differ by far
+    F = coordinates.F / unit[:, None]
+    white = [linalg.solve(F, ((x - coordinates.origin) / unit).T).T for x in shards]
     own = [_log_gaussian(z) if semiparametric else np.zeros(len(z)) for z in white]
     points, starts = np.ascontiguousarray(np.concatenate(white)), np.cumsum([0, *map(len, white)])
     precision = precision if semiparametric else np.zeros_like(precision)

@@ -362,6 +362,16 @@ def test_kernel_products_do_not_depend_on_units():
         np.testing.assert_allclose(np.cov(other.T), np.cov(whole.T), atol=0.1)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("product", KERNEL_PRODUCTS)
+def test_kernel_products_of_parameters_in_far_units(product):
+    rng = np.random.default_rng(0)
+    draws, units = rng.normal(size=(2, 300, 2)), np.array([1e-8, 1e8])
+    whole = product(draws, 200, bandwidth=0.5, random_state=0)
+    other = product(draws * units, 200, bandwidth=0.5, random_state=0)
+    np.testing.assert_allclose(other / units, whole, rtol=0, atol=1e-9)
+
+
 # -- Weierstrass -----------------------------------------------------------------------------------
 
 
