@@ -219,11 +219,17 @@ class CoverageDisplay(_Diagonal):
         Returns
         -------
         CoverageDisplay
+
+        Raises
+        ------
+        TypeError
+            For an estimator without `predict_quantiles`.
+        ValueError
+            For levels that are no sequence of probabilities, and X and y of different lengths.
         """
         require(cls, estimator, "predict_quantiles")
         final, X = unwrapped(estimator, X)
-        y, masses = column_or_1d(y), LEVELS if levels is None else column_or_1d(levels)
-        check_probabilities("levels", masses)
+        y, masses = column_or_1d(y), LEVELS if levels is None else _checked_levels(levels)
         warn_without_exposure(final, exposure, cls.__name__)
         shares = np.r_[0.5 - masses / 2, 0.5 + masses / 2]
         ends = final.predict_quantiles(X, shares, **given(exposure))
@@ -231,11 +237,17 @@ class CoverageDisplay(_Diagonal):
         K = len(masses)
         coverage = [interval_coverage(y, ends[:, k], ends[:, K + k]) for k in range(K)]
         of_counts = getattr(final, "_is_discrete", False)
-        stated = np.asarray(masses, dtype=float)
-        return cls(stated, np.array(coverage), len(y), of_counts).plot(ax)
+        return cls(masses, np.array(coverage), len(y), of_counts).plot(ax)
 
     def _draw(self, axes):
         label = f"{self.n_rows} rows"
         if self.of_counts:
             label += " of counts, whose intervals hold\nmore than is stated where counts are small"
         self._curve(axes[0, 0], self.levels, self.coverage, self.n_rows, label)
+
+
+def _checked_levels(levels):
+    """The levels as an array; `ValueError` unless they are a sequence of probabilities."""
+    if np.ndim(levels) != 1:
+        raise ValueError(f"levels must be a sequence of probabilities, got {levels!r}.")
+    return check_probabilities("levels", levels)

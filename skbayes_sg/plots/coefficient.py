@@ -139,7 +139,7 @@ class CoefficientDisplay(IntervalDisplay):
         masses : tuple of float, default=(0.5, 0.9)
             Probabilities of the intervals that the thick and the thin line show.
         points : dict of str to array of the shape of the coefficients, optional
-            Point estimates to compare with, by name.
+            Point estimates to compare with, by name. Other parameters that are shown have none.
         most : int, default=20
             Largest number of coefficients that are shown unless they are named.
 
@@ -163,8 +163,7 @@ class CoefficientDisplay(IntervalDisplay):
             kept = best[np.argsort(-mean[best], kind="stable")]
         labels = short([posterior.labels[j] for j in kept])
         inner, outer = intervals_of(posterior, masses, kept)
-        _check_sizes(points or {}, int(np.prod(posterior.shapes["coef"])))
-        shown = {name: np.ravel(values)[kept] for name, values in (points or {}).items()}
+        shown = {name: own[kept] for name, own in _points(posterior, points or {}).items()}
         made = cls(mean[kept], inner, outer, labels, tuple(masses), shown)
         return made._of(total if names is None else None, "best known").plot(ax)
 
@@ -176,14 +175,22 @@ class CoefficientDisplay(IntervalDisplay):
         super()._draw(axes)
 
 
-def _check_sizes(points, n):
-    """`ValueError` for points that are not one number for each coefficient."""
+def _points(posterior, points):
+    """Points as arrays with a number for each parameter, NaN for those that are no coefficients.
+
+    `ValueError` for points that are not one number for each coefficient.
+    """
+    where, found = posterior._where("coef"), {}
+    n = where.stop - where.start
     for name, values in points.items():
         if np.size(values) != n:
             raise ValueError(
                 f"points[{name!r}] must have one number for each of {n} coefficients, got "
                 f"{np.size(values)}."
             )
+        found[name] = np.full(len(posterior.labels), np.nan)
+        found[name][where] = np.ravel(values)
+    return found
 
 
 def _coefficients(point):

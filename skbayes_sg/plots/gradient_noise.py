@@ -15,6 +15,9 @@ LEAST = 1e-4  # per cent; smaller shares are shown as this one, since the axis i
 class GradientNoiseDisplay(ParameterRows, PosteriorDisplay):
     """Share of each variance that the noise of the gradient adds, on a logarithmic axis.
 
+    Infinite shares are at the right end of the axis, and those that are not known, NaN, have no
+    dot.
+
     Parameters
     ----------
     shares : array of shape (n,)
@@ -76,8 +79,11 @@ class GradientNoiseDisplay(ParameterRows, PosteriorDisplay):
 
     def _draw(self, axes):
         axis, places = axes[0, 0], np.arange(len(self.labels))
-        shown = np.maximum(100.0 * self.shares, LEAST)
-        left = min(shown.min() / 3.0, 10.0 * self.limit)
+        shown = np.maximum(100.0 * np.asarray(self.shares), LEAST)
+        finite = shown[np.isfinite(shown)]
+        left = min(finite.min(initial=np.inf) / 3.0, 10.0 * self.limit)
+        right = max(100.0, 2.0 * finite.max(initial=0.0))
+        shown = np.minimum(shown, right)
         axis.hlines(places, left, shown, color="C0", linewidth=1.0, alpha=0.5)
         axis.plot(shown, places, "o", color="C0", markersize=5)
         axis.axvline(100.0 * self.limit, color="C3", linewidth=0.8)
@@ -87,6 +93,6 @@ class GradientNoiseDisplay(ParameterRows, PosteriorDisplay):
             text, (100.0 * self.limit, 0.0), (0, 4), ha="right", fontsize="small", **place
         )
         axis.set_xscale("log")
-        axis.set_xlim(left, max(100.0, 2.0 * shown.max()))
+        axis.set_xlim(left, right)
         axis.xaxis.set_major_formatter("{x:g}")
         self._label(axis, "share of the variance due to gradient noise (%)")

@@ -137,3 +137,11 @@ def test_what_cannot_be_compared():
     for levels in ([0.5, 1.0], []):
         with pytest.raises(ValueError, match="levels must lie strictly between 0 and 1, got"):
             CoverageDisplay.from_estimator(model, X, y, levels=levels)
+
+
+@pytest.mark.parametrize("levels", [0.9, [[0.5, 0.9]], "half"])
+def test_levels_that_are_no_sequence_are_named(levels):
+    X, y, _ = made(30)
+    model = BayesianLinearRegression(n_draws=10, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="levels must be a sequence of probabilities, got"):
+        CoverageDisplay.from_estimator(model, X, y, levels=levels)

@@ -472,3 +472,30 @@ def test_names_of_models_and_classes_are_no_formulas():
         made.figure_.canvas.draw()
     assert drawn(compared.ax_.get_yticklabels()[0]) == ("a$x_{$", False)
     assert drawn(of_class.ax_.yaxis.label) == ("probability of below $5_{$", False)
+
+
+def test_points_are_of_coefficients_alone(posterior):
+    options = {"points": {"ml": [7.0, 8.0, 9.0]}}
+    made = CoefficientDisplay.from_posterior(posterior, names=["intercept", "b"], **options)
+    assert np.array_equal(made.points["ml"], [np.nan, 8.0], equal_nan=True)
+    made = CoefficientDisplay.from_estimator(Fitted(posterior), names="intercept", **options)
+    assert np.isnan(made.points["ml"]).all()
+    last = Posterior(posterior.flat, {"intercept": (), "coef": (3,)}, ["intercept", "a", "b", "c"])
+    made = CoefficientDisplay.from_posterior(last, names=["c", "a"], **options)
+    assert made.points["ml"].tolist() == [9.0, 7.0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("shares", "ends", "dots"),
+    [
+        ([0.5, np.nan, 0.3], (1.0, 100.0), [50.0, np.nan, 30.0]),
+        ([0.5, np.inf, 0.9], (1.0, 180.0), [50.0, 180.0, 90.0]),
+        ([np.nan, np.nan, np.inf], (1.0, 100.0), [np.nan, np.nan, 100.0]),
+    ],
+)
+def test_shares_that_are_not_finite(shares, ends, dots):
+    made = GradientNoiseDisplay.from_posterior(wide(2, noise_share=np.array(shares)))
+    made.figure_.canvas.draw()
+    assert made.ax_.get_xlim() == pytest.approx(ends)
+    assert np.allclose(made.ax_.get_lines()[0].get_xdata(), dots, equal_nan=True)
