@@ -625,6 +625,16 @@ class CustomDensity(DensityEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator has not been fitted.
+        TypeError
+            For a sparse X.
+        ValueError
+            For a y if `fit` was given none, or the other way round, for other columns than those of
+            the fit, and for values that are not finite.
         """
         check_is_fitted(self)
         if self._takes_y != (y is not None):

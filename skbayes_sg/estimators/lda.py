@@ -544,6 +544,14 @@ class BayesianLDA(
             row for each topic and word instead: mean, standard deviation and central interval of
             the word's probability in the topic. Given the assignments of a draw, that probability
             has a beta distribution; the interval is that of the mixture over all draws.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator has not been fitted.
+        ValueError
+            For an `n` that is not a positive int, a `confidence_level` that is no probability, and
+            `feature_names` that are not one for each column of X.
         """
         check_is_fitted(self)
         names = self._words() if feature_names is None else list(feature_names)

@@ -640,6 +640,15 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
             The most similar categories of column 1, without the item itself.
         correlations : ndarray of shape (n_items, n)
             Their similarities to the item.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator has not been fitted.
+        ValueError
+            For items that were not in the data or are no sequence, for an `n` that is not a
+            positive int or more than there are other items, if X had no column of items, and if no
+            draws were kept (``keep="predictive"``).
         """
         check_is_fitted(self)
         self._check_items()
