@@ -29,6 +29,7 @@ from ..subsampling import AllRows
 from ._arviz import arviz_of
 from ._at_all_draws import AtAllDraws
 from ._centring import centre_of, warn_if_held_back
+from ._changed import asked_prior, of_likelihood
 from ._chosen import chosen_pieces, origin_of
 from ._fit_warnings import raise_if_infinite, warn_of_idle, warn_of_unused, warn_untrustworthy
 from ._parameters import GLMParameters
@@ -176,6 +177,7 @@ class BayesianGLM(FromShards, AtAllDraws, CallbackSupportMixin, GLMParameters):
 
         seen = RowsOfFit.of(X, *plan.code(y, weight))
         origin = target.prior, centre, X.shape[0], float(target.weight.sum())
+        origin += asked_prior(self, plan), of_likelihood(self)
         self._forget(seen, origin if S == 1 else None)
 
         def draw(progress):
@@ -201,7 +203,7 @@ class BayesianGLM(FromShards, AtAllDraws, CallbackSupportMixin, GLMParameters):
     _origin_of_y = 0.0  # the number that the fit has subtracted from responses far from zero
     _mode = None  # the parameters at the mode, for `warm_start`
     # For `partial_fit` after `fit`: the prior, the centre of the columns, the number of rows and
-    # their total weight.
+    # their total weight, and what `asked_prior` and `of_likelihood` return.
     _origin_of_fit = None
 
     def _forget(self, seen, origin):

@@ -33,6 +33,13 @@ from ..recipe.choose import sample_posterior
 from ..recipe.closed_form import remembered
 from ..recipe.tuning import FEW_ROWS
 from ._centring import centre_of, check_near
+from ._changed import (
+    asked_prior,
+    check_likelihood,
+    has_other_prior,
+    of_likelihood,
+    prior_after_fit,
+)
 from ._shards import ShardSummary, described, first_label, pooled
 from ._store import check_draw_store, copies_of
 
@@ -68,6 +75,11 @@ class Past:
         those of a fit.
     prior : array, optional
         The prior, if it is that of a fit and no longer adapts to rows.
+    asked : array, optional
+        What `asked_prior` has returned in the fit, or in the last call if there was none, by which
+        changes of priors are seen.
+    law : dict, optional
+        The parameters of the likelihood, by name, with which the earlier rows were taken.
     rows : tuple, optional
         X, y and weight of rows that are still exact.
     memory : skbayes_sg.engine.memory.Triangle or Quadratic, optional
@@ -85,6 +97,8 @@ class Past:
     centre: Any
     known: Any = None
     prior: Any = None
+    asked: Any = None
+    law: Any = None
     rows: Any = None
     memory: Any = None
     precision: Any = None
@@ -160,10 +174,12 @@ def past_of(estimator, plan):
             f"This {type(estimator).__name__} was fitted to shards, whose posterior partial_fit "
             "does not go on with. Begin with partial_fit on the first shard."
         )
-    prior, centre, n_rows, total = estimator._origin_of_fit
+    prior, centre, n_rows, total, *of_fit = estimator._origin_of_fit
+    asked, law = of_fit or (None, None)
     draws = plan.theta(estimator.posterior_.sampled, centre)
     memory, precision, error = _likelihood_of_draws(draws.reshape(-1, len(prior)), prior, total)
-    return Past(n_rows, centre, prior=prior, memory=memory, precision=precision, error=error)
+    kept = {"prior": prior, "asked": asked, "law": law}
+    return Past(n_rows, centre, memory=memory, precision=precision, error=error, **kept)
 
 
 def _likelihood_of_draws(draws, prior, total):
@@ -211,7 +227,10 @@ def update(estimator, X, y, weight, plan):
     See `partial_fit` of `BayesianRegressor` for what the posterior is.
     """
     _check_parameters(estimator, plan)
-    past = _with_rows(estimator, past_of(estimator, plan), X, y, weight)
+    past = past_of(estimator, plan)
+    if past is not None:
+        check_likelihood(estimator, past)
+    past = _with_rows(estimator, past, X, y, weight)
     is_exact = plan.model.normal and not isinstance(past.memory, Quadratic)
     if past.rows is not None:
         X, y, weight = _joined(past.rows, (X, y, weight))
@@ -236,10 +255,14 @@ def update(estimator, X, y, weight, plan):
         past, error = replace(past, memory=remembered(target)), 0.0
     else:
         lacking = _lacks_a_class(estimator, past.known)
-        past, error = _grown(past, target, found[0].draws, (X, y, weight), lacking)
+        most = np.inf if has_other_prior(estimator, plan, past) else 1.0
+        past, error = _grown(past, target, found[0].draws, (X, y, weight), lacking, most)
         error *= LATE if past.late else 1.0
     estimator.posterior_.evidence["update_error"] = np.full(len(plan.labels), error)
     vars(estimator).update(n_samples_seen_=past.n_rows, update_error_=error)
+    past = replace(past, law=of_likelihood(estimator))
+    if past.prior is None:
+        past = replace(past, asked=asked_prior(estimator, plan))
     vars(estimator).update(_past=past, _seen=None)
     if error > UPDATE:
         _warn(estimator, error)
@@ -318,11 +341,11 @@ def _lacks_a_class(estimator, known):
     return known["size"] == 0.0
 
 
-def _grown(past, target, draws, rows, lacking):
+def _grown(past, target, draws, rows, lacking, most):
     """(`Past` after a batch, error of the posterior of that batch).
 
     `rows` are X, y and weight of all rows that were exact in that posterior, `draws` its draws, and
-    `lacking` says whether they lack a class. The error is that of `_aged`.
+    `lacking` says whether they lack a class. The error is that of `_aged`, as is `most`.
     """
     flat, n = draws.reshape(-1, draws.shape[-1]), rows[0].shape[0]
     if past.memory is None and n <= KEPT_ROWS:
@@ -336,12 +359,12 @@ def _grown(past, target, draws, rows, lacking):
         return replace(past, rows=rows), 0.0
     memory = own if past.memory is None else past.memory + own
     precision = memory.hessian + np.diag(target.prior_curvature(mean))
-    error = _aged(past, mean, precision) if past.memory is not None else 0.0
+    error = _aged(past, mean, precision, most) if past.memory is not None else 0.0
     changed = {"rows": None, "memory": memory, "precision": precision}
     return replace(past, **changed, error=float(np.hypot(error, left))), error
 
 
-def _aged(past, mean, precision):
+def _aged(past, mean, precision, most):
     """Number of posterior standard deviations by which the quadratic may have moved a mean.
 
     The log-likelihood that the quadratic of a batch leaves out has the standard deviation δ under
@@ -349,12 +372,13 @@ def _aged(past, mean, precision):
     and not at all while the posterior stays where it is: the δ of batches are therefore added as
     independent errors. If what is left out is of third order, its slope is (1 + r²) times as large
     r standard deviations away. While later rows raise the precision from P to P', the error in new
-    standard deviations is at most the share (λ_max(P'⁻¹P))^½ of the old one.
+    standard deviations is at most the share (λ_max(P'⁻¹P))^½ of the old one; it is at most `most`,
+    which is 1 unless another prior has lowered the precision.
     """
     step, D = mean - past.memory.origin, len(mean)
     square = step @ past.precision @ step  # about D at most, if the new rows are like the others
     moved = max(square / D, square - D)
-    return float(past.error * (1.0 + moved) * _shrinkage(past.precision, precision))
+    return float(past.error * (1.0 + moved) * _shrinkage(past.precision, precision, most))
 
 
 def _warn(estimator, error):
@@ -370,13 +394,13 @@ def _warn(estimator, error):
     )
 
 
-def _shrinkage(before, after):
-    """(λ_max(P'⁻¹P))^½ for the precision matrices P `before` and P' `after`; at most 1."""
+def _shrinkage(before, after, most):
+    """(λ_max(P'⁻¹P))^½ for the precision matrices P `before` and P' `after`; at most `most`."""
     try:
         largest = linalg.eigh(before, after, eigvals_only=True)[-1]
     except linalg.LinAlgError:  # P' is singular: a direction has no precision
-        return 1.0
-    return float(np.sqrt(np.clip(largest, 0.0, 1.0)))
+        return most
+    return float(min(np.sqrt(max(largest, 0.0)), most))
 
 
 def _target(estimator, rows, y, weight, plan, past, n_jobs):
@@ -392,8 +416,9 @@ def _target(estimator, rows, y, weight, plan, past, n_jobs):
             f"partial_fit is for at most {DENSE_LIMIT} parameters, got {target.n_parameters}: it "
             "keeps a matrix of second derivatives."
         )
-    prior = past.prior
-    if prior is None:
+    if past.prior is not None:
+        prior = prior_after_fit(estimator, plan, past)
+    else:
         whole = ShardSummary([past.known]).stand_in(plan, bool(estimator.fit_intercept))
         prior = estimator._prior_of(whole, plan.coef_shape, plan.extras)
     return target.with_prior(prior).with_memory(past.memory)

@@ -260,14 +260,18 @@ class GLMParameters(SharedDocstring, SavedEstimator):
         """The table of the prior, in the units of a target's data."""
         K = target.model.n_linear if self.fit_intercept else 0
         is_default = self.intercept_prior is None
-        try:
-            b = self._default_intercept_prior(target) if is_default else self.intercept_prior
-            table = self._prior_table(self._units(target), coef_shape, b, K, extras)
-        except InvalidParameterError as error:
-            raise InvalidParameterError(f"{type(self).__name__}: {error}") from None
+        b = self._default_intercept_prior(target) if is_default else self.intercept_prior
+        table = self._table_in(self._units(target), coef_shape, b, K, extras)
         if is_default and K and isinstance(b, Normal):
             return giving_way(table, target, self._coefficient_prior.is_learned)
         return table
+
+    def _table_in(self, *args):
+        """What `_prior_table` returns; its errors name the estimator."""
+        try:
+            return self._prior_table(*args)
+        except InvalidParameterError as error:
+            raise InvalidParameterError(f"{type(self).__name__}: {error}") from None
 
     def _default_intercept_prior(self, target):
         """The prior of intercepts in place of None, before it is widened for columns far from 0."""

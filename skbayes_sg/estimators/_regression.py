@@ -124,6 +124,9 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         call after `fit`, also for linear regression, they are represented by such a quadratic,
         which follows from the draws and the prior.
 
+        Priors that were changed by `set_params` are used in the next call. After `fit`, another
+        prior needs fixed scales, since "auto" scales remain those of the fit.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
@@ -144,7 +147,9 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         Raises
         ------
         ValueError
-            For rows that cannot be used, and after fits with shards.
+            For rows that cannot be used, after fits with shards, and for parameters that were
+            changed where that is not possible: those of the likelihood, the kind of prior, and
+            after `fit` priors with "auto" scales.
         AttributeError
             For samplers with stochastic gradients, and if a parameter of steps or of subposteriors
             is given.

@@ -324,6 +324,9 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         at the time when the row was new. `fit` keeps nothing of its rows: in a call after `fit`
         they are represented by such a quadratic, which follows from the draws and the prior.
 
+        Priors that were changed by `set_params` are used in the next call. After `fit`, another
+        prior needs fixed scales, since "auto" scales remain those of the fit.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_features)
@@ -346,8 +349,9 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         Raises
         ------
         ValueError
-            If the first call lacks `classes`, for rows that cannot be used, and after fits with
-            shards.
+            If the first call lacks `classes`, for rows that cannot be used, after fits with shards,
+            and for parameters that were changed where that is not possible: `class_weight` once
+            rows are not kept, the kind of prior, and after `fit` priors with "auto" scales.
         AttributeError
             For ``class_weight="balanced"``, which needs all rows; for samplers other than "auto"
             and "importance"; if a parameter of steps or of subposteriors is given.

@@ -21,7 +21,7 @@ from skbayes_sg.engine.target import Target
 from skbayes_sg.estimators import _online
 from skbayes_sg.exceptions import UpdateWarning
 from skbayes_sg.models import LinearKnownNoise, Logistic, Softmax
-from skbayes_sg.priors import HalfNormal, Laplace, Normal, StudentT
+from skbayes_sg.priors import HalfNormal, HalfStudentT, Laplace, Normal, StudentT
 
 FEW = {"n_draws": 250, "random_state": 0}
 
@@ -494,6 +494,132 @@ def test_parameters_that_no_longer_are_those_of_the_earlier_rows(first):
         with pytest.raises(ValueError, match=f"earlier rows, which was sampled with '{name}'"):
             model.set_params(**changed).partial_fit(X, eta)
         assert model.set_params(**own).posterior_ is before
+
+
+CHANGED = {
+    "BayesianLinearRegression": {"prior": Normal(scale=0.1), "noise_prior": HalfNormal(scale=0.2)},
+    "BayesianRobustRegression": {"prior": Laplace(scale=0.05), "df_prior": HalfNormal(scale=10.0)},
+    "BayesianLogisticRegression": {"prior": Normal(scale=0.2)},
+    "BayesianPoissonRegressor": {"intercept_prior": Normal(loc=0.5, scale=0.05)},
+    "BayesianNegativeBinomialRegressor": {"dispersion_prior": HalfNormal(scale=0.1)},
+}
+
+
+@pytest.mark.slow_for("BayesianRobustRegression", "BayesianNegativeBinomialRegressor")
+@pytest.mark.parametrize("name", CHANGED)
+def test_priors_that_have_changed_after_a_fit_are_those_of_all_rows(name):
+    X, eta, rng = table(900)
+    y = responses(name, eta, rng)
+    make = OTHERS.get(name, BayesianLinearRegression)
+    online = make(n_draws=1000, random_state=0).fit(X[:600], y[:600])
+    online.set_params(**CHANGED[name]).partial_fit(X[600:], y[600:])
+    shift, ratio = off(online, make(**FEW, **CHANGED[name]).fit(X, y))
+    assert shift.max() < online.update_error_ + 5.0 * np.sqrt(2.0 / 500)
+    assert np.abs(ratio - 1.0).max() < 0.3
+    unchanged, _ = off(online, make(**FEW).fit(X, y))
+    assert unchanged.max() > 2.0 * shift.max()
+
+
+def test_priors_of_three_classes_that_have_changed_after_a_fit():
+    X, eta, rng = table(300)
+    y = np.digitize(eta + rng.logistic(size=300), [-1.0, 1.0])
+    online = BayesianLogisticRegression(random_state=0).fit(X[:200], y[:200])
+    prior = Normal(scale=[0.01, 1.0, 1.0])
+    online.set_params(prior=prior).partial_fit(X[200:], y[200:])
+    assert np.abs(online.coef_[:, 0]).max() < 0.03
+    assert np.abs(online.coef_[:, 2]).max() > 0.5
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({}, {"prior": Normal(scale="auto")}),
+        ({"prior": Laplace(scale="auto")}, {"prior": "laplace"}),
+        ({"noise_prior": "half_student_t"}, {"noise_prior": HalfStudentT(scale="auto")}),
+        ({}, {"intercept_prior": "flat"}),
+    ],
+)
+def test_priors_that_mean_the_same_after_a_fit_change_no_draw(first, then):
+    X, eta, rng = table(80)
+    y = 100.0 * (eta + rng.normal(size=80))
+    model = BayesianLinearRegression(n_draws=50, random_state=0, **first).fit(X[:50], y[:50])
+    other = clone(model).fit(X[:50], y[:50]).set_params(**then)
+    model.partial_fit(X[50:], y[50:])
+    assert np.array_equal(other.partial_fit(X[50:], y[50:]).posterior_.flat, model.posterior_.flat)
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "then"),
+    [
+        ("BayesianLinearRegression", Normal(scale=1.0), "laplace"),
+        ("BayesianLinearRegression", "normal", StudentT(df=4.0, scale="auto")),
+        ("BayesianLinearRegression", HalfNormal(scale=1.0), "half_student_t"),
+        ("BayesianLogisticRegression", Normal(scale=5.0), None),
+    ],
+)
+def test_priors_that_would_follow_from_the_rows_of_a_fit_are_refused(name, first, then):
+    X, eta, rng = table(80)
+    y = responses(name, eta, rng)
+    positive = isinstance(first, HalfNormal)
+    parameter = "noise_prior" if positive else "prior" if then else "intercept_prior"
+    model = OTHERS.get(name, BayesianLinearRegression)(n_draws=50, random_state=0)
+    model.set_params(**{parameter: first}).fit(X, y)
+    before = model.posterior_
+    with pytest.raises(ValueError, match=f"partial_fit after fit: {parameter}=.*fixed scales"):
+        model.set_params(**{parameter: then}).partial_fit(X, y)
+    assert model.posterior_ is before
+    assert model.set_params(**{parameter: first}).partial_fit(X, y).n_samples_seen_ == 160
+
+
+def test_a_wider_prior_after_a_narrow_one_is_told():
+    """Draws from a narrow posterior say little of the likelihood beyond it."""
+    X, eta, rng = table(300)
+    y = eta + rng.normal(size=300)
+    online = BayesianLinearRegression(prior=Normal(scale=1e-3), **FEW).fit(X[:200], y[:200])
+    assert clone(online).fit(X[:200], y[:200]).partial_fit(X[200:], y[200:]).update_error_ < 2.0
+    with pytest.warns(UpdateWarning):
+        online.set_params(prior=Normal(scale=1.0)).partial_fit(X[200:], y[200:])
+    shift, _ = off(online, BayesianLinearRegression(prior=Normal(scale=1.0), **FEW).fit(X, y))
+    assert online.update_error_ > shift.max()
+
+
+def test_a_flat_prior_of_three_classes_after_a_fit_is_refused():
+    X, _, _ = table(60)
+    model = BayesianLogisticRegression(n_draws=50, random_state=0).fit(X, np.arange(60) % 3)
+    with pytest.raises(ValueError, match="prior='flat' leaves open"):
+        model.set_params(prior="flat").partial_fit(X, np.arange(60) % 3)
+
+
+@pytest.mark.parametrize("first", ["fit", "partial_fit"])
+def test_a_known_noise_that_has_changed_is_refused(first):
+    X, eta, _ = table(40)
+    model = getattr(BayesianLinearRegression(noise=0.5, n_draws=50), first)(X, eta)
+    with pytest.raises(ValueError, match=r"with noise=0\.5, got noise=2\.0"):
+        model.set_params(noise=2.0).partial_fit(X, eta)
+    assert model.set_params(noise=0.5).partial_fit(X, eta).n_samples_seen_ == 80
+
+
+def test_weights_of_classes_may_change_as_long_as_rows_are_kept(monkeypatch):
+    X, eta, rng = table(60)
+    y = (eta + rng.logistic(size=60) > 0).astype(int)
+    online, weights = BayesianLogisticRegression(n_draws=50, random_state=0), {0: 1.0, 1: 3.0}
+    online.partial_fit(X[:30], y[:30], classes=[0, 1])
+    online.set_params(class_weight=weights).partial_fit(X[30:], y[30:])
+    model = clone(online).fit(X, y)
+    assert np.allclose(online.posterior_.flat, model.posterior_.flat, rtol=0, atol=1e-9)
+    keep_few_rows(monkeypatch, 20)
+    online.partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"with class_weight=\{0: 1\.0.* got class_weight=None"):
+        online.set_params(class_weight=None).partial_fit(X, y)
+
+
+def test_a_prior_of_an_intercept_that_is_centred_is_refused():
+    X, eta, rng = table(60)
+    X, y = X + np.array([0.0, 1.7e9, 0.0]), eta + rng.normal(size=60)
+    for first in ("fit", "partial_fit"):
+        model = getattr(BayesianLinearRegression(n_draws=50, random_state=0), first)(X, y)
+        with pytest.raises(ValueError, match=r"intercept_prior=Normal.* columns far from zero"):
+            model.set_params(intercept_prior=Normal(scale=1.0)).partial_fit(X, y)
 
 
 def test_after_a_fit_of_learned_scales():
