@@ -18,6 +18,15 @@ __all__ = ["asked_prior", "check_likelihood", "has_other_prior", "of_likelihood"
 __all__ += ["prior_after_fit"]
 
 OF_LIKELIHOOD = "noise", "class_weight"  # parameters that are in the likelihood of each row
+# Why a prior that was changed is refused, and what to do.
+FOLLOWS = (
+    "its scale would follow from the rows of the fit, of which nothing is kept. Give a prior of "
+    "fixed scales"
+)
+OPEN = (
+    "it leaves open what is added to the coefficients of all classes. Use a proper prior, such as "
+    "Normal(scale=100.0)"
+)
 UNITS = 1.2345, 2.3456  # in which priors are compared; scales that follow from the rows differ
 
 
@@ -72,23 +81,19 @@ def has_other_prior(estimator, plan, past):
 def prior_after_fit(estimator, plan, past):
     """The prior of a fit, and for parameters whose prior has changed since, that of now.
 
-    `ValueError` for those of which a scale would follow from the rows of the fit.
+    `ValueError` for those of which a scale would follow from the rows of the fit, and for flat ones
+    of three or more classes.
     """
     if past.asked is None:
         return past.prior
     asked, other = (asked_prior(estimator, plan, unit) for unit in UNITS)
     changed = (asked != past.asked).any(axis=1)
-    adapts = changed & (asked != other).any(axis=1)
-    if adapts.any():
-        _refuse(estimator, _names_of_priors(plan, len(asked))[int(np.argmax(adapts))])
     if not changed.any():
         return past.prior
-    if plan.model.n_linear > 1 and of_family(asked[changed], Flat).any():
-        raise ValueError(
-            f"{type(estimator).__name__}.partial_fit after fit: prior='flat' leaves open what is "
-            "added to the coefficients of all classes. Use a proper prior, such as "
-            "prior=Normal(scale=100.0)."
-        )
+    names = _names_of_priors(plan, len(asked))
+    _refuse(estimator, names, changed & (asked != other).any(axis=1), FOLLOWS)
+    if plan.classes is not None and len(plan.classes) > 2:
+        _refuse(estimator, names, changed & of_family(asked, Flat), OPEN)
     prior, extras = np.where(changed[:, None], asked, past.prior), len(asked) - len(plan.extras)
     prior[extras:, LOC] = past.prior[extras:, LOC]  # floors, which follow from the rounding of y
     return prior
@@ -101,12 +106,13 @@ def _names_of_priors(plan, n):
     return ["prior"] * of_coef + ["intercept_prior"] * n_intercepts + extras
 
 
-def _refuse(estimator, name):
-    """Raise the `ValueError` for a prior that has changed and follows from the rows."""
+def _refuse(estimator, names, mask, why):
+    """`ValueError` if a parameter in the mask has a prior that cannot stand beside the memory."""
+    if not mask.any():
+        return
+    name = names[int(np.argmax(mask))]
     value = getattr(estimator, name) if hasattr(estimator, name) else estimator._given(name)
     raise ValueError(
-        f"{type(estimator).__name__}.partial_fit after fit: {name}={value!r} is "
-        "not that of the fit, and its scale would follow from the rows of the fit, of which "
-        "nothing is kept. Give a prior of fixed scales, leave it as it was, or begin with "
-        "partial_fit."
+        f"{type(estimator).__name__}.partial_fit after fit: {name}={value!r} is not that of the "
+        f"fit, and {why}, leave it as it was, or begin with partial_fit."
     )

@@ -1557,6 +1557,26 @@ MUTANTS = [
         f"{BATCHES}::test_rows_in_the_order_of_y_are_told",
     ),
     Mutant(
+        "priors that change after a fit have no effect", "estimators/_changed.py",
+        "np.where(changed[:, None], asked, past.prior)", "past.prior.copy()",
+        f"{BATCHES}::test_priors_of_three_classes_that_have_changed_after_a_fit",
+    ),
+    Mutant(
+        "a default prior of an intercept is taken for fixed", "estimators/_changed.py",
+        "b = Normal(scale=unit) if default", "b = Normal(scale=10.0) if default",
+        f"{BATCHES}::test_priors_that_would_follow_from_the_rows_of_a_fit_are_refused",
+    ),
+    Mutant(
+        "a wider prior does not widen what quadratics leave out", "estimators/_online.py",
+        "most = np.inf if has_other_prior", "most = 1.0 if has_other_prior",
+        f"{BATCHES}::test_a_wider_prior_after_a_narrow_one_is_told",
+    ),
+    Mutant(
+        "the lower end of a shortest interval without its weight", "posterior/shortest.py",
+        "np.r_[0.0, share[:-1]] if closed", "share if closed",
+        "test_posterior.py::test_a_draw_with_most_of_the_weight_is_the_shortest_interval",
+    ),
+    Mutant(
         "small counts are added up without their dispersion",
         "models/mixture_quantiles.py",
         "factor = (1.0 + (k - 1.0) * dispersions[g]) / k",
