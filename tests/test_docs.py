@@ -255,6 +255,8 @@ def test_diagnostics_are_described():
     grouped = BayesianLogisticRegression(group_effects=[2], n_draws=200, random_state=0)
     levels = np.arange(len(X))[:, None] % 5
     found |= set(grouped.fit(np.hstack([X, levels]), X[:, 0] > 0.5).diagnostics_)
+    grouped.set_params(thin=1)  # chains
+    found |= set(grouped.fit(np.hstack([X, levels]), X[:, 0] > 0.5).diagnostics_)
     found |= _of_hard_densities()
     assert described == found
 

@@ -4,6 +4,7 @@ from ..priors import Flat, Normal
 from ..priors.families import of_family
 from .chains import run_chains
 from .collapsed_hmc import CollapsedHMC
+from .independent import run_independent, suits_independent
 from .linear_crossed import CrossedGibbs
 from .linear_exact import run_exact
 from .linear_slopes import run_slopes
@@ -29,4 +30,7 @@ def sample_groups(problem, request, watch=None):
         return (run_slopes if slopes else run_exact)(problem, request, watch)
     if problem.is_linear and normal and not slopes and problem.n_coefficients <= MANY:
         return run_chains(problem, request, CrossedGibbs, watch)
-    return run_chains(problem, request, CollapsedHMC, watch)
+    independent = None
+    if normal and suits_independent(problem, request):
+        independent = run_independent(problem, request, watch)
+    return independent or run_chains(problem, request, CollapsedHMC, watch)

@@ -19,7 +19,7 @@ from ..priors.table import prior_curvature, prior_gradient, prior_value, startin
 from .collapsed import Reference
 from .covariance import Covariance, add_gradient, n_scales
 
-__all__ = ["GroupStart", "found_start"]
+__all__ = ["GroupStart", "System", "found_start"]
 
 # Rounds of a Newton step and a scoring step for each factor: at least `ROUNDS`, and up to
 # `MOST_ROUNDS` while a number of ψ, such as log τ, still changes by more than `STILL` in a round.
@@ -68,7 +68,7 @@ def found_start(rows):
     for number in range(MOST_ROUNDS):
         before = np.concatenate(psi)
         for k in range(K):
-            system = _System(Reference(rows, theta, u), k, Covariance(psi[k], u[k].shape[1]), prior)
+            system = System(Reference(rows, theta, u), k, Covariance(psi[k], u[k].shape[1]), prior)
             theta, u[k] = system.step(theta, u)
             precisions[k] = system.precision
             psi[k], information[k] = _scored(system, u[k], psi[k], problem.scales[k])
@@ -107,7 +107,7 @@ def _link(target, mean, weight):
     return mean
 
 
-class _System:
+class System:
     """The linear system of a Newton step of (θ, u_k)."""
 
     def __init__(self, reference, k, covariance, prior):
@@ -120,10 +120,14 @@ class _System:
         crossed = [self.rows.by_level(np.ascontiguousarray(w), k)[..., None] for w in W[:, 0, 1:].T]
         self.C = np.concatenate([S, *crossed], axis=2)  # (n_levels, q, D): ∂²/∂u_l ∂θ
         design = target.design(slice(0, target.n_rows))
-        full = target.outer_sum(design, W) + np.diag(prior_curvature(prior, reference.theta))
+        self.full = target.outer_sum(design, W) + np.diag(prior_curvature(prior, reference.theta))
         self.gain = self.inverses @ self.C
-        self.precision = _positive(full - np.einsum("lqi,lqj->ij", self.C, self.gain))
+        self.precision = self.precision_with(self.gain)
         self.reference, self.prior = reference, prior
+
+    def precision_with(self, gain):
+        """The precision of θ with u_k eliminated, for the gains P_l⁻¹ ∂²/∂u_l ∂θ."""
+        return _positive(self.full - np.einsum("lqi,lqj->ij", self.C, gain))
 
     def step(self, theta, u):
         """θ and u_k after a Newton step, which is shortened until -log p does not rise."""

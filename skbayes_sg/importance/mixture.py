@@ -26,14 +26,12 @@ each proposal, give each t its mean and covariance, and estimates of the Z_m, wh
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg
 from scipy.special import logsumexp
 
-from .._base import multivariate_t
 from ..geometry import preconditioning
 from ..geometry.modes import log_volume
 from .certificate import Certificate, certified, resampled
-from .proposal import matched_normals
+from .proposal import HalfT
 from .sample import LEAST_DRAWS, CertifiedDraws, accurate, effective
 from .warps import unwarped
 
@@ -45,33 +43,6 @@ SMALL = 0.02  # a proposal with a smaller share of the mass needs no Pareto k of
 EACH = 500  # least number of draws of each proposal
 # The Pareto k of a proposal does not count if its largest weight is at most this share of its sum.
 HARMLESS = 0.02
-# Each t is so many times as wide as the pilot draws, so that no weight is large where they are few.
-WIDER = 1.3
-
-
-@dataclass
-class _Law:
-    """The law of ψ: half N(0, I), and half Student's t with a mean and a root of its scale."""
-
-    mean: np.ndarray
-    root: np.ndarray
-
-    def draw(self, rng, n):
-        """Draw n rows ψ, in random order, so that the first few are of both kinds."""
-        D = len(self.mean)
-        normals = matched_normals(rng, n - n // 2, D)
-        z = multivariate_t.standard_draws(rng, n // 2, D)
-        return rng.permutation(np.concatenate([normals, self.mean + z @ self.root.T]))
-
-    def log_density(self, psi):
-        """Log density at rows ψ, up to a constant that is the same for all laws."""
-        D = len(self.mean)
-        options = {"lower": True, "check_finite": False}
-        z = linalg.solve_triangular(self.root, (psi - self.mean).T, **options)
-        log_det = np.log(np.diag(self.root)).sum()
-        log_t = multivariate_t.log_density(np.square(z).sum(axis=0), D, log_det)
-        log_normal = -0.5 * (np.square(psi).sum(axis=1) + D * np.log(2.0 * np.pi))
-        return np.logaddexp(log_normal, log_t)
 
 
 @dataclass
@@ -81,14 +52,14 @@ class _Component:
     mode: int
     proposal: object
     warps: object
-    law: _Law
+    law: HalfT
     height: float  # U at the mode, which potentials leave out
 
     @classmethod
     def around(cls, mode, proposal):
         """The components of a mode, with and without warps, each t with mean 0 and scale I."""
         D = proposal.frame.target.n_parameters
-        law, warps = _Law(np.zeros(D), np.eye(D)), proposal.warps
+        law, warps = HalfT.around_zero(D), proposal.warps
         height, _ = proposal.frame.target.value_and_gradient(proposal.frame.centre.theta)
         every = [warps, unwarped(D)] if len(warps) else [warps]
         return [cls(mode, proposal, one, law, height) for one in every]
@@ -148,7 +119,7 @@ def mixed_draws(proposals, n_draws, rng):
     pilots = _drawn(components, np.full(len(components), n_pilot), rng)
     shares = _shares(pilots)
     kept = np.flatnonzero(shares >= NEGLIGIBLE)
-    adapted = [replace(components[k], law=_moments(pilots[k], components[k].law)) for k in kept]
+    adapted = [replace(components[k], law=_adapted(components[k].law, pilots[k])) for k in kept]
     counts = np.ceil(max(n_draws, LEAST_DRAWS) * shares[kept] / shares[kept].sum()) + EACH
     counts = counts.astype(int)
     parts = _drawn(adapted, counts, rng)
@@ -196,18 +167,9 @@ def _shares(parts):
     return np.exp(log_mass - logsumexp(log_mass))
 
 
-def _moments(pilot, law):
-    """The law whose t has the mean and the widened covariance of weighted pilot draws.
-
-    Where few of these are effective, the law remains as it was.
-    """
-    found = certified(pilot.log_weights)
-    if found.ess < 10 * len(law.mean):
-        return law
-    mean = found.weights @ pilot.psi / len(pilot.psi)
-    centred = pilot.psi - mean
-    S = (found.weights[:, None] * centred).T @ centred / len(centred)
-    return _Law(mean, WIDER * linalg.cholesky(S, lower=True))
+def _adapted(law, pilot):
+    """The law adapted to weighted pilot draws."""
+    return law.adapted(pilot.psi, certified(pilot.log_weights))
 
 
 def _certified(parts):

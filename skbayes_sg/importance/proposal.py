@@ -6,10 +6,17 @@ than with independent draws, so that Monte Carlo errors computed as if the draws
 are on the safe side.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import linalg
 
-__all__ = ["matched_normals"]
+from .._base import multivariate_t
+
+__all__ = ["HalfT", "matched_normals"]
+
+# A t is so many times as wide as its pilot draws, so that no weight is large where they are few.
+WIDER = 1.3
 
 
 def matched_normals(rng, n_draws, n_parameters):
@@ -25,3 +32,48 @@ def matched_normals(rng, n_draws, n_parameters):
     psi -= psi.mean(axis=0)
     root = linalg.cholesky(psi.T @ psi / n_draws, lower=True)
     return linalg.solve_triangular(root, psi.T, lower=True).T
+
+
+@dataclass
+class HalfT:
+    """The law of ψ: half N(0, I), and half Student's t with a mean and a root of its scale.
+
+    By the t, weights are bounded where the posterior has heavier tails than a normal law.
+    """
+
+    mean: np.ndarray
+    root: np.ndarray
+
+    @classmethod
+    def around_zero(cls, n_parameters):
+        """The law whose t has the mean 0 and the scale I."""
+        return cls(np.zeros(n_parameters), np.eye(n_parameters))
+
+    def draw(self, rng, n):
+        """Draw n rows ψ, in random order, so that the first few are of both kinds."""
+        D = len(self.mean)
+        normals = matched_normals(rng, n - n // 2, D)
+        z = multivariate_t.standard_draws(rng, n // 2, D)
+        return rng.permutation(np.concatenate([normals, self.mean + z @ self.root.T]))
+
+    def log_density(self, psi):
+        """Log density at rows ψ, up to a constant that is the same for all laws."""
+        D = len(self.mean)
+        options = {"lower": True, "check_finite": False}
+        z = linalg.solve_triangular(self.root, (psi - self.mean).T, **options)
+        log_det = np.log(np.diag(self.root)).sum()
+        log_t = multivariate_t.log_density(np.square(z).sum(axis=0), D, log_det)
+        log_normal = -0.5 * (np.square(psi).sum(axis=1) + D * np.log(2.0 * np.pi))
+        return np.logaddexp(log_normal, log_t)
+
+    def adapted(self, psi, certificate):
+        """The law whose t has the mean and the widened covariance of certified draws ψ.
+
+        Where few of these are effective, the law remains as it was.
+        """
+        if certificate.ess < 10 * len(self.mean):
+            return self
+        mean = certificate.weights @ psi / len(psi)
+        centred = psi - mean
+        S = (certificate.weights[:, None] * centred).T @ centred / len(centred)
+        return HalfT(mean, WIDER * linalg.cholesky(S, lower=True))

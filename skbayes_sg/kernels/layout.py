@@ -20,7 +20,7 @@ from .._base.streams import child
 __all__ = ["ANCHOR", "BLOCK", "CURVATURE", "DERIVATIVE", "EXTRA", "FACT_PREDICTOR", "FACT_WEIGHT"]
 __all__ += ["FACT_Y", "GRADIENT_PHI", "GRADIENT_THETA", "LEFT", "LOSS", "NOISE", "NO_SLOPES"]
 __all__ += ["OFFSET", "PERIOD", "PREDICTORS", "PRIOR_CURVATURE", "PRIOR_GRADIENT"]
-__all__ += ["SECOND_NOISE", "SEEN"]
+__all__ += ["SECOND_NOISE", "SEEN", "SHIFTED"]
 __all__ += ["TERM", "TERMS", "THETA", "TOTAL", "UPDATE", "Coordinates", "Data", "Estimator"]
 __all__ += ["SUMS", "FullPieces", "GradientMemory", "Likelihood", "Pieces", "Problem", "Scratch"]
 __all__ += [
@@ -210,6 +210,7 @@ def frozen(array, dtype=np.float64):
 _f8, _i8 = types.float64, types.int64
 _vector, _matrix = types.Array(_f8, 1, "C"), types.Array(_f8, 2, "C")
 _indices = types.Array(_i8, 1, "C")
+_frozen_indices = types.Array(_i8, 1, "C", readonly=True)
 _parameters = types.Array(_f8, 1, "C", readonly=True)
 _facts = types.Array(_f8, 2, "C", readonly=True)
 
@@ -227,6 +228,16 @@ DERIVATIVE = types.FunctionType(types.void(_facts, _indices, _i8, _i8, _matrix, 
 
 CURVATURE = types.FunctionType(types.void(_facts, _indices, _i8, _i8, _matrix, _matrix))
 """``curvature(facts, rows, start, stop, eta, u_out)`` replaces each u_i by (∂²ℓ_i/∂η_i²) u_i."""
+
+SHIFTED = types.FunctionType(
+    types.void(_facts, _frozen_indices, _vector, _parameters, _matrix, _matrix)
+)
+"""``add_shifted(facts, starts, eta, extras, shifts, losses_out)``.
+
+It adds Σ weight_i ℓ_i(η_i + s_lk) over the rows ``starts[l]:starts[l + 1]`` of level l to
+``losses_out[l, k]``, for each of its shifts s_lk. ``eta[i]`` belongs to row i, and may be
+overwritten.
+"""
 
 SUMS = types.FunctionType(_f8(_facts, _vector, types.boolean, _vector))
 """``sums(facts, theta, valued, g_out)`` adds Σ weight_i ∇ℓ_i over all rows to g_out.

@@ -31,6 +31,11 @@ class Model:
     `scratch` are in single or double precision, and derivatives that are smaller than
     `skbayes_sg.kernels.many_draws.TINY` become zero.
 
+    A model whose ℓ_i is convex in the first predictor, whatever the extras are, may define
+    ``add_shifted(facts, starts, eta, extras, shifts, losses_out)``, a kernel for the
+    losses of rows whose predictors are shifted together (see `SHIFTED` of
+    `skbayes_sg.kernels.layout`). By it the effect of a level is integrated out.
+
     The recipe relies on curvatures whose sum over the rows is positive semi-definite near the
     minimum of the sum of ℓ_i. If ℓ_i is convex in η the sum is convex everywhere, and under a
     log-concave prior the posterior has one mode: `convex` says so. An extra is the logarithm of a
@@ -106,6 +111,7 @@ class Model:
     curvature: Any = None
     count_cdf: Any = None
     sums: Any = None
+    add_shifted: Any = None
     loss_and_gradient: Any = None
     loss_hessian: Any = None
 

@@ -181,6 +181,28 @@ def _add_losses(facts, base, moved, scratch, values_out):
 
 
 @jit
+def _add_shifted(facts, starts, eta, extras, shifts, losses_out):
+    """Add the losses of levels at many shifts, as `Model` defines it."""
+    exposure, alpha, K = facts.shape[1] - 1, max(math.exp(extras[0]), LOWEST), shifts.shape[1]
+    phi, factor, means = 1.0 / alpha, np.empty(K), np.empty(eta.shape[0])
+    for i in range(eta.shape[0]):
+        means[i] = exp(max(min(eta[i], HIGHEST_ETA), -HIGHEST_ETA))
+    for level in range(shifts.shape[0]):
+        for k in range(K):
+            factor[k] = exp(max(min(shifts[level, k], HIGHEST_ETA), -HIGHEST_ETA))
+        count, constant = 0.0, 0.0
+        for i in range(starts[level], starts[level + 1]):
+            weight, y = facts[i, FACT_WEIGHT], facts[i, FACT_Y]
+            count += weight * y
+            constant += weight * (y * eta[i] + _rising(y, alpha, phi))
+            m, power = alpha * facts[i, exposure] * means[i], weight * (y + phi)
+            for k in range(K):  # a loop by itself, so that it is vectorised
+                losses_out[level, k] += power * log1p(m * factor[k])
+        for k in range(K):
+            losses_out[level, k] -= constant + count * shifts[level, k]
+
+
+@jit
 def _derivative(facts, rows, start, stop, eta, terms_out):
     exposure = facts.shape[1] - 1
     alpha = math.exp(eta[0, 1]) if stop > start else 1.0
@@ -338,6 +360,7 @@ class NegativeBinomial(Model):
     add_losses = staticmethod(_add_losses)
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
+    add_shifted = staticmethod(_add_shifted)
     discrete = True
     has_edge = True
     count_cdf = staticmethod(_count_cdf)

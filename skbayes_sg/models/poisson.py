@@ -66,6 +66,28 @@ def _curvature(facts, rows, start, stop, eta, u_out):
         u_out[k, 0] *= facts[rows[start + k], exposure] * math.exp(eta[k, 0])
 
 
+@jit
+def _add_shifted(facts, starts, eta, extras, shifts, losses_out):
+    """Add the losses of levels at many shifts, as `Model` defines it.
+
+    They are e^s Σ w t e^η - Σ w y (η + s).
+    """
+    exposure, rates = facts.shape[1] - 1, np.empty(eta.shape[0])
+    for i in range(eta.shape[0]):
+        rates[i] = exp(max(min(eta[i], HIGHEST), -HIGHEST))
+    for level in range(shifts.shape[0]):
+        rate, count, sums = 0.0, 0.0, 0.0
+        for i in range(starts[level], starts[level + 1]):
+            weight = facts[i, FACT_WEIGHT]
+            rate += weight * facts[i, exposure] * rates[i]
+            count += weight * facts[i, FACT_Y]
+            sums += weight * facts[i, FACT_Y] * eta[i]
+        for k in range(shifts.shape[1]):
+            s = shifts[level, k]
+            factor = exp(max(min(s, HIGHEST), -HIGHEST))
+            losses_out[level, k] += rate * factor - count * s - sums
+
+
 @inner
 def _corrections(mu, eta):
     """Return c_0 and c_1 of Temme's expansion for λ = a(1 + μ); `eta` is η of DLMF 8.12.
@@ -129,6 +151,7 @@ class Poisson(Model):
     add_losses = staticmethod(_add_losses)
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
+    add_shifted = staticmethod(_add_shifted)
     discrete = True
     count_cdf = staticmethod(count_cdf)
 

@@ -148,7 +148,8 @@ def test_draws_that_are_kept(name):
         none.predict(X)
 
 
-def test_the_number_of_sweeps_does_not_depend_on_the_draws_that_are_kept():
+def test_the_number_of_sweeps_does_not_depend_on_the_draws_that_are_kept(monkeypatch):
+    monkeypatch.setattr(choose, "suits_independent", lambda *_: False)
     rng = np.random.default_rng(0)
     X = np.c_[np.arange(600) % 60, rng.standard_normal(600)]
     y = (rng.random(600) < 0.03).astype(int)

@@ -1,9 +1,12 @@
 """Made tables with groups, for the samplers and for dense linear algebra."""
 
 import numpy as np
+from scipy import stats
+from scipy.special import gammaln
 
 from skbayes_sg.engine.target import Target
 from skbayes_sg.groups.problem import GroupProblem
+from skbayes_sg.kernels.layout import FACT_Y
 from skbayes_sg.models import Linear, LinearKnownNoise, Logistic, NegativeBinomial, Poisson, Robust
 from skbayes_sg.priors import Flat, Gamma, HalfNormal, HalfStudentT, Normal
 
@@ -59,3 +62,27 @@ def problem_of(
     centres = [np.full(len(own), centre) for own in slopes]
     scales = [HalfNormal(scale)._table((1 + len(own),), "scale") for own in slopes]
     return GroupProblem(target, codes.astype(np.int32), tuple(sizes), scales, slopes, centres)
+
+
+def log_likelihood(kind, eta, y):
+    if kind is Logistic:
+        return y * eta - np.logaddexp(0.0, eta)
+    return y * eta - np.exp(eta) - gammaln(y + 1.0)
+
+
+def quadrature(problem, kind):
+    """Means and standard deviations of (b, τ) for rows without columns, by nested quadrature."""
+    codes, y = problem.codes[:, 0], problem.target.data.facts[:, FACT_Y]
+    b, log_tau = np.meshgrid(np.linspace(-4, 4, 81), np.linspace(-7, 1.6, 87), indexing="ij")
+    u = np.linspace(-8.0, 8.0, 321)[:, None, None]  # in units of τ
+    log_p = stats.norm.logpdf(b, 0.0, 2.5) + stats.halfnorm.logpdf(np.exp(log_tau)) + log_tau
+    for level in range(problem.sizes[0]):
+        eta, own = b + np.exp(log_tau) * u, y[codes == level]
+        inside = sum(log_likelihood(kind, eta, value) for value in own) - 0.5 * u**2
+        top = inside.max(axis=0)
+        log_p = log_p + top + np.log(np.exp(inside - top).sum(axis=0))
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    values = np.stack([b, np.exp(log_tau)])
+    mean = (p * values).sum(axis=(1, 2))
+    return mean, np.sqrt((p * np.square(values)).sum(axis=(1, 2)) - mean**2)

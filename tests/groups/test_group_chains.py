@@ -6,9 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from collapsed_state import At
-from group_tables import problem_of
-from scipy import stats
-from scipy.special import gammaln
+from group_tables import log_likelihood, problem_of, quadrature
 
 from skbayes_sg._base.threads import one_blas_thread
 from skbayes_sg.diagnostics import check_draws, convergence
@@ -37,30 +35,6 @@ from skbayes_sg.recipe.request import Request
 def _like_a_fit():
     with one_blas_thread:
         yield
-
-
-def log_likelihood(kind, eta, y):
-    if kind is Logistic:
-        return y * eta - np.logaddexp(0.0, eta)
-    return y * eta - np.exp(eta) - gammaln(y + 1.0)
-
-
-def quadrature(problem, kind):
-    """Means and standard deviations of (b, τ) for rows without columns, by nested quadrature."""
-    codes, y = problem.codes[:, 0], problem.target.data.facts[:, FACT_Y]
-    b, log_tau = np.meshgrid(np.linspace(-4, 4, 81), np.linspace(-7, 1.6, 87), indexing="ij")
-    u = np.linspace(-8.0, 8.0, 321)[:, None, None]  # in units of τ
-    log_p = stats.norm.logpdf(b, 0.0, 2.5) + stats.halfnorm.logpdf(np.exp(log_tau)) + log_tau
-    for level in range(problem.sizes[0]):
-        eta, own = b + np.exp(log_tau) * u, y[codes == level]
-        inside = sum(log_likelihood(kind, eta, value) for value in own) - 0.5 * u**2
-        top = inside.max(axis=0)
-        log_p = log_p + top + np.log(np.exp(inside - top).sum(axis=0))
-    p = np.exp(log_p - log_p.max())
-    p /= p.sum()
-    values = np.stack([b, np.exp(log_tau)])
-    mean = (p * values).sum(axis=(1, 2))
-    return mean, np.sqrt((p * np.square(values)).sum(axis=(1, 2)) - mean**2)
 
 
 def judged(values, mean, sd):

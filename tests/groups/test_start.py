@@ -33,7 +33,7 @@ def test_effects_are_at_most_as_wide_as_their_prior(slopes):
     own = Covariance(np.random.default_rng(1).standard_normal(q * (q + 1) // 2), q)
     u = np.random.default_rng(2).standard_normal((5, q))
     reference = Reference(rows, np.zeros(problem.target.n_parameters), [u])
-    system = start._System(reference, 0, own, problem.target.prior)
+    system = start.System(reference, 0, own, problem.target.prior)
     usual = system.squares(u) - u.T @ u
     system.precision = 1e-9 * system.precision
     wide = system.squares(u) - u.T @ u

@@ -144,14 +144,14 @@ def test_a_wrong_partition_is_seen(bimodal, monkeypatch, bug):
 def test_without_a_density_the_law_of_psi_is_seen(bimodal, monkeypatch):
     """A planted bug: the half of the draws that are Student's t are weighed as if normal."""
     monkeypatch.setattr(
-        mixture._Law, "log_density", lambda law, psi: -0.5 * np.square(psi).sum(axis=1)
+        mixture.HalfT, "log_density", lambda law, psi: -0.5 * np.square(psi).sum(axis=1)
     )
     theta, found = bimodal.draw(0)
     assert not (found.holds and bimodal.agrees(theta, found.ess))
 
 
 def test_the_law_of_psi_is_a_density():
-    law = mixture._Law(np.array([0.5, -1.0]), np.array([[1.5, 0.0], [-0.4, 0.7]]))
+    law = mixture.HalfT(np.array([0.5, -1.0]), np.array([[1.5, 0.0], [-0.4, 0.7]]))
     axis = np.linspace(-60.0, 60.0, 2401)
     x, y = np.meshgrid(axis, axis, indexing="ij")
     p = np.exp(law.log_density(np.column_stack([x.ravel(), y.ravel()])))

@@ -59,6 +59,7 @@ LAST_OF_ONE_PASS = "        rows_out[k] = order[k]\n"
 
 EXACT_GROUPS = "test_linear_exact.py::test_the_law_of_the_scales_is_that_of_the_regression"
 COLLAPSED = "test_collapsed.py"
+MARGINAL = "test_marginal.py"
 
 MUTANTS = [
     # -- anchors of some rows
@@ -87,6 +88,51 @@ MUTANTS = [
     Mutant(
         "the determinant of the effects forgotten", "groups/linear_exact.py",
         "[1] - 0.5 * log_det", "[1]", f"{EXACT_GROUPS}_on_one_hot_columns[flat intercept]",
+    ),
+    Mutant(
+        "effects of scale one", "groups/marginal_kernels.py",
+        "values_out[j, level] = log_tau - ", "values_out[j, level] = -",
+        f"{MARGINAL}::test_the_potential_is_that_of_integrals[0.02-Poisson]",
+    ),
+    Mutant(
+        "nodes of any width", "groups/marginal_kernels.py",
+        "log_tau - math.log(width[level]) - _log_sum(own)", "log_tau - _log_sum(own)",
+        f"{MARGINAL}::test_the_potential_is_that_of_integrals[0.02-Poisson]",
+    ),
+    Mutant(
+        "effects anywhere in a cell", "groups/marginal_kernels.py",
+        "math.exp(bound[cell] - _cubic(heights, cell, share))", "1.0",
+        f"{MARGINAL}::test_effects_are_drawn_from_their_law_given_the_parameters",
+    ),
+    Mutant(
+        "levels that all need the same rule", "groups/marginal.py",
+        "(error < ERROR / np.sqrt(L))", "(error < np.inf)",
+        f"{MARGINAL}::test_the_potential_is_that_of_integrals[5.0-Logistic]",
+    ),
+    Mutant(
+        "rows of any weight in a product", "models/logistic.py",
+        "if uneven > 0.0 or top", "if top",
+        f"{MARGINAL}::test_losses_at_shifts_are_those_of_the_model[usual-uneven-Logistic]",
+    ),
+    Mutant(
+        "products without a bound", "models/logistic.py",
+        "int(LARGEST_LOG / (TOGETHER", "int(1e9 / (TOGETHER",
+        f"{MARGINAL}::test_products_of_many_large_factors_do_not_overflow",
+    ),
+    Mutant(
+        "proposals whose width depends on the scale for nothing", "groups/independent.py",
+        " + self.log_density[cell] - log_r.sum(axis=1)", " + self.log_density[cell]",
+        f"{MARGINAL}::test_draws_are_those_of_quadrature[1.5-12-Poisson]",
+    ),
+    Mutant(
+        "weights that leave out the law of the scale", "groups/independent.py",
+        "log_q + self.log_density[cell] - ", "log_q - ",
+        f"{MARGINAL}::test_draws_are_those_of_quadrature[1.5-12-Poisson]",
+    ),
+    Mutant(
+        "effects that were proposed for other draws", "groups/independent.py",
+        "out[own] = some[:, at]", "out[own] = some[:, np.sort(at, axis=None).reshape(at.shape)]",
+        f"{MARGINAL}::test_the_law_of_known_levels_is_that_of_chains",
     ),
     Mutant(
         "effects not shrunk", "groups/linear_exact.py",
@@ -1132,7 +1178,7 @@ MUTANTS = [
         "test_gibbs.py::test_draws_are_thinned_until_enough_of_them_are_effective",
     ),
     Mutant(
-        "tails weighed as if they were normal", "importance/mixture.py",
+        "tails weighed as if they were normal", "importance/proposal.py",
         "np.logaddexp(log_normal, log_t)", "log_normal + 0.0 * log_t",
         "test_mixture.py::test_the_law_of_psi_is_a_density",
     ),

@@ -1,0 +1,255 @@
+r"""Independent draws for one column with levels: nested Laplace approximations, and weights.
+
+With the effects integrated out (`marginal`), few parameters are left: θ, the coefficients and
+extras, and s = log τ. As in integrated nested Laplace approximations (Rue, Martino and Chopin
+2009), at places of s the mode θ̂(s) of the potential U(θ, s) and a precision Q(s) of θ about it give
+the marginal
+
+    -log p̂(s) = U(θ̂(s), s) + ½ log |Q(s)|,
+
+which is tabulated, and θ given s is about N(θ̂(s), Q(s)⁻¹), which is interpolated between places.
+Draws (s, θ) of this law are weighted by exp(-U), which corrects it: their Pareto k and effective
+sample size say whether they can be trusted. Effects are drawn given them. Q(s) is that of the
+quadratic expansion at one reference, with the effects eliminated.
+"""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+from scipy.interpolate import CubicSpline
+
+from .._base import streams
+from ..dynamics import Importance
+from ..importance.certificate import certified, resampled
+from ..importance.proposal import HalfT, matched_normals
+from ..importance.sample import CHECKED, LEAST_DRAWS, LEFT, CertifiedDraws, effective
+from ..posterior.moments import kept_draws
+from .chains import price_of
+from .collapsed import CollapsedRows, Reference
+from .covariance import Covariance
+from .marginal import MarginalLikelihood
+from .problem import GroupOutcome
+from .start import System, found_start
+
+__all__ = ["run_independent", "suits_independent"]
+
+MOST_PARAMETERS = 50  # most parameters θ, whose gradients are differences of values
+MOST_BYTES = 1 << 30  # most bytes of the effects of all proposed draws
+LEVELS_AT_ONCE = 1000  # levels whose draws are resampled together
+# Seconds of a draw: of a row, with the `cost` of its model, of a column, and of a level; how many
+# draws the preparations cost; and what draws of effects add.
+OF_ROW, OF_COLUMN, OF_LEVEL, SETTING_UP, WITH_EFFECTS = 8e-9, 4e-10, 3e-7, 600, 1.6
+APART = 0.1  # distance of the places for differences, in standard deviations
+STEPS, STILL = 8, 0.1  # most Newton steps to a mode, and a length of steps that ends them
+DEEP = 12.0  # the table ends where log p̂(s) is this many nats below its maximum
+LONGEST, GROWTH = 0.5, 1.15  # longest first step between places of s; the factor of each step
+MOST_PLACES = 40  # on either side of the first
+CELLS = 2000  # of the table of s
+PILOT, EACH = 200, 20  # pilot draws: at least so many, and for each parameter
+WANTED, MOST_PROPOSED = 0.6, 4.0  # share of effective draws aimed at; most proposed for each draw
+NORMAL = 0.97  # share of effective pilot draws below which z has the tails of Student's t
+HOPELESS = 0.05  # share of effective pilot draws below which there are no others
+
+
+def suits_independent(problem, request):
+    """Whether effects can be integrated out one by one, and few enough parameters are left.
+
+    Parameters of chains that were asked for are obeyed by chains.
+    """
+    target, L = problem.target, problem.sizes[0]
+    n_bytes = 4 * L * request.n_chains * request.n_draws
+    return (
+        problem.n_factors == 1
+        and not any(problem.slopes)
+        and target.model.add_shifted is not None
+        and target.n_parameters <= MOST_PARAMETERS
+        and request.thin is None
+        and request.n_warmup is None
+        and n_bytes <= MOST_BYTES
+    )
+
+
+class _ScalePlace(NamedTuple):
+    """A place of s: the mode there, a root of the covariance of θ, and -log p̂(s)."""
+
+    s: float
+    theta: np.ndarray
+    root: np.ndarray
+    height: float
+
+
+class NestedLaplace:
+    """The law of s and of θ given s from which draws are proposed.
+
+    Parameters
+    ----------
+    potential : MarginalLikelihood
+        U, as far as places need it.
+    start : skbayes_sg.groups.start.GroupStart
+    """
+
+    def __init__(self, potential, start):
+        self.potential, reference = potential, potential.reference
+        prior = reference.rows.target.prior
+        self.system = System(reference, 0, Covariance(start.psi[0], 1), prior)
+        first = self._place(start.psi[0][0], start.theta)
+        step = min(1.0 / np.sqrt(start.information[0][0]), LONGEST)
+        places = [*self._climbed(first, -step)[::-1], first, *self._climbed(first, step)]
+        s = np.array([place.s for place in places])
+        L = np.array([place.root for place in places])
+        r = np.einsum("nii->ni", L)
+        self.modes = CubicSpline(s, [place.theta for place in places])
+        self.log_r, self.B = CubicSpline(s, np.log(r)), CubicSpline(s, L / r[:, None])
+        self.ends = np.linspace(s[0], s[-1], CELLS + 1)
+        heights = CubicSpline(s, [place.height for place in places])
+        middles = 0.5 * (self.ends[1:] + self.ends[:-1])
+        log_p = -heights(middles)
+        mass = np.exp(log_p - log_p.max())
+        self.share, self.log_density = np.append(0.0, np.cumsum(mass)) / mass.sum(), log_p
+        self.law = None  # of z; None stands for N(0, I)
+
+    def _place(self, s, theta):
+        """The `_ScalePlace` at s; the search for the mode begins at θ."""
+        H = self.system.H + np.exp(-2.0 * s)
+        precision = self.system.precision_with(self.system.C / H)
+        L = linalg.cholesky(precision, lower=True)
+        root = linalg.solve_triangular(L, np.eye(len(L)), lower=True).T
+        root = linalg.cholesky(root @ root.T, lower=True)
+        for _ in range(STEPS):
+            value, step = self._newton(s, theta, root)
+            theta = theta + root @ step
+            if linalg.norm(step) < STILL:
+                break
+        return _ScalePlace(s, theta, root, value - np.log(np.diag(root)).sum())
+
+    def _newton(self, s, theta, root):
+        """U at θ, and a Newton step in units of the root, with the diagonal of the Hessian."""
+        moves = APART * root.T
+        places = np.concatenate([[theta], theta + moves, theta - moves])
+        values = self.potential.values(np.column_stack([places, np.full(len(places), s)]))
+        above, below = np.split(values[1:], 2)
+        slope = (above - below) / (2.0 * APART)
+        bend = (above + below - 2.0 * values[0]) / APART**2
+        step = -slope / np.clip(bend, 0.3, 3.0)
+        return values[0], step * min(1.0, 3.0 / max(linalg.norm(step), 1e-300))
+
+    def _climbed(self, first, step):
+        """Places on one side of the first, up to one that is `DEEP` above the lowest."""
+        found, last, lowest = [], first, first.height
+        while len(found) < MOST_PLACES and last.height - lowest < DEEP:
+            last = self._place(last.s + step, last.theta)
+            found.append(last)
+            lowest, step = min(lowest, last.height), GROWTH * step
+        return found
+
+    def draw(self, rng, n):
+        """Draw n rows (θ, s): return them, z in units of the roots, and log q up to a constant."""
+        u = (rng.permutation(n) + rng.random(n)) / n
+        cells = np.interp(u, self.share, np.arange(CELLS + 1))
+        cell = np.minimum(cells.astype(int), CELLS - 1)
+        s = self.ends[0] + cells * (self.ends[1] - self.ends[0])
+        if self.law is None:
+            z = matched_normals(rng, n, self.modes.c.shape[2])
+            log_q = -0.5 * np.square(z).sum(axis=1)
+        else:
+            z = self.law.draw(rng, n)
+            log_q = self.law.log_density(z)
+        log_r = self.log_r(s)
+        theta = self.modes(s) + np.einsum("nij,nj->ni", self.B(s), np.exp(log_r) * z)
+        return np.column_stack([theta, s]), z, log_q + self.log_density[cell] - log_r.sum(axis=1)
+
+
+def run_independent(problem, request, watch=None):
+    """The `GroupOutcome` of independent draws, or None where chains are worth more."""
+    n, price = request.n_chains * request.n_draws, price_of(problem)
+    price.tell((n + SETTING_UP) * _seconds_of_draw(problem))
+    with np.errstate(all="ignore"):
+        reference, law = _proposal(problem)
+        if law is None:
+            return None
+        rng = streams.of_proposal(request.seed)
+        potential, left = MarginalLikelihood.of(reference, law.draw(rng, CHECKED)[0])
+        share, seconds = _piloted(law, potential, rng)
+        if left > LEFT or share < HOPELESS:
+            return None
+        proposed = _proposed(max(n, LEAST_DRAWS), share, problem)
+        price.tell(WITH_EFFECTS * seconds * proposed)
+        thetas, _, log_q = law.draw(rng, proposed)
+        values, effects = potential.values_and_effects(thetas, rng)
+        certificate = certified(-values - log_q)
+    chosen = rng.permutation(resampled(rng, certificate.weights, n))
+    ess = effective(certificate, n)
+    found = CertifiedDraws(thetas[chosen], certificate, left, problem.target.n_rows, ess)
+    if not found.holds or (law.law is None and certificate.has_heavy_tail):
+        return None
+    return _outcome(found, effects, chosen, request, watch)
+
+
+def _seconds_of_draw(problem):
+    """Predicted seconds to evaluate all levels at one draw, and to draw their effects."""
+    target, L = problem.target, problem.sizes[0]
+    row = OF_ROW * target.model.n_predictors * target.model.cost + OF_COLUMN * target.n_features
+    return target.n_rows * row + L * OF_LEVEL
+
+
+def _proposed(n, share, problem):
+    """Number of proposed draws, so that enough of them are effective and memory suffices."""
+    factor = np.clip(WANTED / share, 1.0, MOST_PROPOSED)
+    return int(max(n, min(factor * n, MOST_BYTES / (4 * problem.sizes[0]))))
+
+
+def _proposal(problem):
+    """The reference, and the `NestedLaplace` there; None if it is not finite everywhere."""
+    rows = CollapsedRows(problem)
+    start = found_start(rows)
+    reference = Reference(rows, start.theta, start.u)
+    width = min(1.0 / np.sqrt(start.information[0][0]), 1.0)
+    s = start.psi[0][0] + 2.0 * width * np.array([-1.0, 0.0, 1.0])
+    few = np.column_stack([np.tile(start.theta, (len(s), 1)), s])
+    try:
+        law = NestedLaplace(MarginalLikelihood.of(reference, few)[0], start)
+    except (linalg.LinAlgError, ValueError):  # not finite, or no precision
+        return reference, None
+    return reference, law
+
+
+def _piloted(law, potential, rng):
+    """The share of effective draws of a pilot, and seconds of a draw, which only warnings need.
+
+    Where the share is low, the pilot adapts the law of z.
+    """
+    thetas, z, log_q = law.draw(rng, max(PILOT, EACH * potential.target.n_parameters))
+    began = time.perf_counter()
+    certificate = certified(-potential.values(thetas) - log_q)
+    seconds = (time.perf_counter() - began) / len(z)
+    share = certificate.ess / len(z)
+    if share < NORMAL:
+        law.law = HalfT.around_zero(z.shape[1]).adapted(z, certificate)
+    return share, seconds
+
+
+def _outcome(found, effects, chosen, request, watch):
+    """The `GroupOutcome` of certified draws, and of the effects of the proposed draws `chosen`."""
+    C, S = request.n_chains, request.n_draws
+    draws = found.phi.reshape(C, S, -1)
+    if watch is not None:
+        watch(lambda: (draws, None), 1.0)
+    kept = kept_draws(S, S if request.keep is None else request.keep)
+    L, at = effects.shape[1], chosen.reshape(C, S)[:, kept]
+    moments, out = np.empty((2, L)), np.empty((L, *at.shape), dtype=np.float32)
+    for first in range(0, L, LEVELS_AT_ONCE):
+        own = slice(first, first + LEVELS_AT_ONCE)
+        some = np.ascontiguousarray(effects[:, own].T)
+        every = some[:, chosen].astype(np.float64)
+        moments[:, own] = every.mean(axis=1), every.std(axis=1)
+        out[own] = some[:, at]
+    k = float(np.fmax(found.certificate.pareto_k, 0.0))
+    measured = {"min_ess": found.ess, "max_rhat": found.rhat, "pareto_k": k}
+    measured |= {"weights_ess": found.certificate.ess, "effects_min_ess": found.ess}
+    ones = np.ones(draws.shape[2])
+    evidence = {"independent": ones, "pareto_k": k * ones, "resampled_share": found.share * ones}
+    return GroupOutcome(
+        draws, [out], [moments], Importance(), measured, kept=kept, evidence=evidence
+    )

@@ -1,0 +1,285 @@
+"""Effects of levels integrated out, and independent draws of all else, against quadrature."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from group_tables import problem_of, quadrature
+from scipy import integrate, optimize, stats
+
+from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor
+from skbayes_sg._base.threads import one_blas_thread
+from skbayes_sg.groups import choose, independent
+from skbayes_sg.groups.collapsed import CollapsedRows, Reference
+from skbayes_sg.groups.independent import run_independent, suits_independent
+from skbayes_sg.groups.marginal import MarginalLikelihood
+from skbayes_sg.groups.start import found_start
+from skbayes_sg.kernels.layout import frozen
+from skbayes_sg.kernels.many_draws import log_prior
+from skbayes_sg.models import Logistic, NegativeBinomial, Poisson, Robust
+from skbayes_sg.priors import Normal
+from skbayes_sg.recipe.request import Request
+
+KINDS = pytest.mark.parametrize("kind", [Logistic, Poisson, NegativeBinomial])
+
+
+@pytest.fixture(autouse=True)
+def _like_a_fit():
+    with one_blas_thread:
+        yield
+
+
+# -- losses of levels at many shifts --------------------------------------------------------------
+
+
+def shifted(kind, facts, starts, eta, extras, shifts):
+    out = np.zeros(shifts.shape)
+    kind.add_shifted(
+        frozen(facts), frozen(starts, np.int64), eta.copy(), frozen(extras), shifts, out
+    )
+    return out
+
+
+@KINDS
+@pytest.mark.parametrize("weights", ["ones", "uneven"])
+@pytest.mark.parametrize("size", [1.0, 50.0], ids=["usual", "far"])
+def test_losses_at_shifts_are_those_of_the_model(kind, weights, size):
+    rng = np.random.default_rng(0)
+    n, extras = 40, np.array([-0.3])[: kind.n_extra]
+    y = rng.integers(0, 2 if kind is Logistic else 30, n).astype(float)
+    weight = np.ones(n) if weights == "ones" else rng.uniform(0.0, 3.0, n)
+    facts = np.column_stack([y, weight, rng.uniform(0.5, 2.0, n)])
+    facts = facts[:, : 2 + len(kind.more_labels)]
+    starts = np.array([0, 1, 1, 18, 40])  # a level of one row, and one of none
+    eta, shifts = size * rng.standard_normal(n), rng.standard_normal((4, 8))
+    found = shifted(kind, facts, starts, eta, extras, shifts)
+    for level in range(4):
+        rows = np.arange(starts[level], starts[level + 1])
+        for k in range(8):
+            more = np.tile(extras, (len(rows), 1)).T
+            moved = np.column_stack([eta[rows] + shifts[level, k], *more])
+            wanted = kind.loss(frozen(facts), rows, 0, len(rows), moved)
+            np.testing.assert_allclose(found[level, k], wanted, rtol=1e-10, atol=1e-10)
+
+
+def test_products_of_many_large_factors_do_not_overflow():
+    n = 5000
+    facts = np.column_stack([np.zeros(n), np.ones(n)])
+    eta = np.full(n, 39.0)
+    found = shifted(Logistic, facts, np.array([0, n]), eta, np.empty(0), np.zeros((1, 8)))
+    np.testing.assert_allclose(found, n * np.logaddexp(0.0, 39.0), rtol=1e-12)
+
+
+# -- integrals over effects -----------------------------------------------------------------------
+
+
+def level_density(problem, theta, level):
+    """-log of the likelihood of a level times N(u; 0, τ²), as a function of u."""
+    n, model = problem.n_coefficients, problem.target.model
+    rows = np.flatnonzero(problem.codes[:, 0] == level)
+    eta = problem.design[rows] @ theta[:n]
+    facts, tau = frozen(problem.target.data.facts), np.exp(theta[-1])
+
+    def f(u):
+        moved = np.column_stack([eta + u, *np.tile(theta[n:-1], (len(rows), 1)).T])
+        return model.loss(facts, rows, 0, len(rows), moved) - stats.norm.logpdf(u, 0.0, tau)
+
+    return f
+
+
+def exactly(problem, theta):
+    """-log p(θ, log τ, y) up to a constant, by adaptive quadrature."""
+    total = -log_prior(problem.scales[0][0], theta[-1:])[0]
+    total -= sum(log_prior(row, theta[j : j + 1])[0] for j, row in enumerate(problem.target.prior))
+    densities = (level_density(problem, theta, level) for level in range(problem.sizes[0]))
+    return total - sum(log_area(f, 12.0 * np.exp(theta[-1])) for f in densities)
+
+
+def log_area(f, reach):
+    """log ∫ e^-f du for a convex f, to `reach` on both sides of its minimum."""
+    grid = np.linspace(-reach, reach, 401)
+    near = grid[np.argmin([f(u) for u in grid])]
+    best = optimize.minimize_scalar(f, bounds=(near - 0.01 * reach, near + 0.01 * reach)).x
+    h = 1e-4 * reach
+    width = h / np.sqrt(f(best + h) - 2.0 * f(best) + f(best - h))
+    places = best + width * np.array([-8.0, -2.0, 0.0, 2.0, 8.0])
+    ends = np.sort([best - reach, *places, best + reach])
+    areas = [
+        integrate.quad(lambda u: np.exp(f(best) - f(u)), a, b, limit=200)[0]
+        for a, b in itertools.pairwise(ends)
+    ]
+    return np.log(np.sum(areas)) - f(best)
+
+
+def started(problem):
+    rows = CollapsedRows(problem)
+    start = found_start(rows)
+    return start, Reference(rows, start.theta, start.u)
+
+
+@KINDS
+@pytest.mark.parametrize("tau", [0.02, pytest.param(0.8, marks=pytest.mark.slow), 5.0])
+def test_the_potential_is_that_of_integrals(kind, tau):
+    problem = problem_of(kind, n=25, sizes=(6,), tau=tau, scale=tau + 1.0)
+    start, reference = started(problem)
+    rng = np.random.default_rng(1)
+    width = np.append(1.0 / np.sqrt(np.diag(start.precisions[0])), 0.4)
+    thetas = np.append(start.theta, np.log(tau)) + width * rng.standard_normal((4, len(width)))
+    wanted = np.array([exactly(problem, theta) for theta in thetas])
+    potential, error = MarginalLikelihood.of(reference, thetas)
+    finest = MarginalLikelihood.finest(reference).values(thetas)
+    np.testing.assert_allclose(np.diff(finest), np.diff(wanted), atol=5e-4)
+    assert error < 0.02
+    np.testing.assert_allclose(np.diff(potential.values(thetas)), np.diff(wanted), atol=0.03)
+
+
+def test_effects_are_drawn_from_their_law_given_the_parameters():
+    """Their means, and those of squares, and quantiles; not those of the expansion."""
+    problem = problem_of(Logistic, n=25, sizes=(6,), tau=3.0, scale=3.0, weight=np.ones(25))
+    start, reference = started(problem)
+    theta = np.append(start.theta, np.log(3.0))
+    potential, _ = MarginalLikelihood.of(reference, theta[None])
+    n = 20_000
+    _, effects = potential.values_and_effects(np.tile(theta, (n, 1)), np.random.default_rng(0))
+    H, S, t = (own[:, 0] for own in reference.factors[0])
+    m = (t - S @ theta[:-1]) / (H[:, 0] + 1.0 / 9.0)
+    naive = 0
+    for level in range(6):
+        f, u = level_density(problem, theta, level), np.linspace(-25.0, 25.0, 20_001)
+        p = np.exp(-np.array([f(x) for x in u]) + f(m[level]))
+        share = np.append(0.0, integrate.cumulative_trapezoid(p, u))
+        for q in (0.05, 0.5, 0.95):
+            place = np.interp(q * share[-1], share, u)
+            below = (effects[:, level] < place).mean()
+            assert abs(below - q) < 4.5 * np.sqrt(q * (1.0 - q) / n)
+            width = 1.0 / np.sqrt(H[level, 0] + 1.0 / 9.0)
+            naive += abs(stats.norm.cdf(place, m[level], width) - q) > 0.02
+    assert naive > 3
+
+
+# -- all draws ------------------------------------------------------------------------------------
+
+
+def judged(values, weights_ess, mean, sd):
+    """How many standard errors the means of values and of their squares are off."""
+    found = []
+    for f, wanted in ((lambda x: x, mean), (lambda x: np.square(x - mean), sd**2)):
+        z = f(values)
+        found.append((z.mean() - wanted) * np.sqrt(weights_ess) / z.std())
+    return np.abs(found)
+
+
+SMALL = {"d": 0, "sizes": (6,), "intercept": Normal(scale=2.5)}
+
+
+@pytest.mark.parametrize("kind", [Logistic, Poisson])
+@pytest.mark.parametrize("n", [12, 60])
+@pytest.mark.parametrize("tau", [0.0, 1.5])
+def test_draws_are_those_of_quadrature(kind, n, tau):
+    problem = problem_of(kind, n=n, tau=tau, weight=np.ones(n), seed=3, **SMALL)
+    mean, sd = quadrature(problem, kind)
+    found = run_independent(problem, Request(seed=0, n_chains=4, n_draws=5000))
+    ess = found.diagnostics["min_ess"]
+    assert ess > 5000
+    for values, *moments in zip(
+        (found.draws[..., 0].ravel(), np.exp(found.draws[..., 1].ravel())), mean, sd, strict=True
+    ):
+        assert (judged(values, ess, *moments) < 4.5).all()
+
+
+def test_a_wrong_proposal_costs_efficiency_and_nothing_else(monkeypatch):
+    problem = problem_of(Poisson, n=40, weight=np.ones(40), seed=3, **SMALL)
+    mean, sd = quadrature(problem, Poisson)
+    right = run_independent(problem, Request(seed=0, n_chains=4, n_draws=5000))
+    place = independent.NestedLaplace._place
+
+    def wrong(law, s, theta):
+        found = place(law, s, theta)
+        return found._replace(
+            root=1.4 * found.root, theta=found.theta + 0.3 * np.diag(found.root),
+            height=found.height + 0.3 * s,
+        )  # fmt: skip
+
+    monkeypatch.setattr(independent.NestedLaplace, "_place", wrong)
+    found = run_independent(problem, Request(seed=0, n_chains=4, n_draws=5000))
+    ess = found.diagnostics["min_ess"]
+    assert ess < 0.95 * right.diagnostics["min_ess"]
+    values = found.draws[..., 0].ravel(), np.exp(found.draws[..., 1].ravel())
+    for own, *moments in zip(values, mean, sd, strict=True):
+        assert (judged(own, ess, *moments) < 4.5).all()
+
+
+def table(kind=Logistic, n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.standard_normal(n), rng.integers(0, 20, n)])
+    eta = X[:, 0] + rng.standard_normal(20)[X[:, 1].astype(int)]
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
+
+
+def test_draws_do_not_depend_on_threads_or_on_what_is_kept():
+    X, y = table()
+    options = {"group_effects": [1], "n_draws": 100, "random_state": 0}
+    one = BayesianLogisticRegression(**options).fit(X, y)
+    assert one.sampler_ == "importance"
+    assert one.diagnostics_["pareto_k"] < 0.7
+    for more in ({"n_jobs": 2}, {"keep": 10}):
+        other = BayesianLogisticRegression(**options, **more).fit(X, y)
+        np.testing.assert_array_equal(other.coef_, one.coef_)
+        np.testing.assert_array_equal(other.effects_["mean"], one.effects_["mean"])
+        np.testing.assert_array_equal(other.effects_["sd"], one.effects_["sd"])
+
+
+def test_the_law_of_known_levels_is_that_of_chains():
+    X, y = table()
+    options = {"group_effects": [1], "random_state": 0, "n_draws": 2000}
+    own = BayesianLogisticRegression(**options).fit(X, y)
+    chains = BayesianLogisticRegression(**options, thin=2).fit(X, y)
+    assert (own.sampler_, chains.sampler_) == ("importance", "collapsed_hmc")
+    sd = chains.effects_["sd"]
+    np.testing.assert_allclose(own.effects_["mean"] / sd, chains.effects_["mean"] / sd, atol=0.1)
+    np.testing.assert_allclose(own.effects_["sd"] / sd, 1.0, atol=0.06)
+    np.testing.assert_allclose(own.predict_proba(X), chains.predict_proba(X), atol=0.01)
+
+
+# -- which sampler runs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "request_options", "suits"),
+    [
+        (Poisson, {}, {}, True),
+        (Robust, {}, {}, False),
+        (Poisson, {"sizes": (5, 4)}, {}, False),
+        (Poisson, {"slopes": [[0]]}, {}, False),
+        (Poisson, {}, {"thin": 2}, False),
+        (Poisson, {}, {"n_warmup": 50}, False),
+        (Poisson, {"d": independent.MOST_PARAMETERS}, {}, False),
+        (Poisson, {}, {"n_draws": 1 << 27}, False),
+    ],
+)
+def test_where_effects_are_integrated_out(kind, options, request_options, suits):
+    request = Request(seed=0, **{"n_chains": 2, "n_draws": 10, **request_options})
+    assert suits_independent(problem_of(kind, **options), request) == suits
+
+
+@pytest.mark.parametrize("why", ["rules", "pilot", "weights"])
+def test_chains_follow_where_draws_cannot_be_trusted(why, monkeypatch):
+    if why == "rules":
+        monkeypatch.setattr(independent, "LEFT", -1.0)
+    elif why == "pilot":
+        monkeypatch.setattr(independent, "HOPELESS", 2.0)
+    else:
+        certified = independent.certified
+        monkeypatch.setattr(
+            independent, "certified", lambda weights: replace(certified(weights), pareto_k=0.8)
+        )
+    problem = problem_of(Poisson, n=80, seed=1)
+    found = choose.sample_groups(problem, Request(seed=0, n_chains=2, n_draws=50))
+    assert found.sampler == "collapsed_hmc"
+
+
+def test_other_priors_of_coefficients_are_left_to_chains():
+    X, y = table()
+    model = BayesianPoissonRegressor(group_effects=[1], prior="laplace", n_draws=50, n_chains=2)
+    assert model.fit(X, y).sampler_ == "collapsed_hmc"
