@@ -8,9 +8,12 @@ the marginal
     -log p̂(s) = U(θ̂(s), s) + ½ log |Q(s)|,
 
 which is tabulated, and θ given s is about N(θ̂(s), Q(s)⁻¹), which is interpolated between places.
+The table needs rules that are accurate far out as well: what is missing there is missing in all
+draws, and no weight tells. Q(s) is that of the quadratic expansion at one reference, with the
+effects eliminated, times what differences of U say of it.
+
 Draws (s, θ) of this law are weighted by exp(-U), which corrects it: their Pareto k and effective
-sample size say whether they can be trusted. Effects are drawn given them. Q(s) is that of the
-quadratic expansion at one reference, with the effects eliminated.
+sample size say whether they can be trusted. Effects are drawn given them.
 """
 
 import time
@@ -24,7 +27,7 @@ from .._base import streams
 from ..dynamics import Importance
 from ..importance.certificate import certified, resampled
 from ..importance.proposal import HalfT, matched_normals
-from ..importance.sample import CHECKED, LEAST_DRAWS, LEFT, CertifiedDraws, effective
+from ..importance.sample import LEAST_DRAWS, LEFT_FAR, CertifiedDraws, effective
 from ..posterior.moments import kept_draws
 from .chains import price_of
 from .collapsed import CollapsedRows, Reference
@@ -42,9 +45,15 @@ LEVELS_AT_ONCE = 1000  # levels whose draws are resampled together
 # draws the preparations cost; and what draws of effects add.
 OF_ROW, OF_COLUMN, OF_LEVEL, SETTING_UP, WITH_EFFECTS = 8e-9, 4e-10, 3e-7, 600, 1.6
 APART = 0.1  # distance of the places for differences, in standard deviations
+ROUNDS, FEW = 3, 8  # most rounds in which rules and the law that is found with them change; draws
 STEPS, STILL = 8, 0.1  # most Newton steps to a mode, and a length of steps that ends them
+LONGEST_STEP = 3.0  # longest Newton step, in standard deviations
+MOST_PAIRED = 10  # most parameters of which the whole Hessian consists of differences
+MOST_WRONG = 20.0  # largest factor between a precision of the expansion and that of U
 DEEP = 12.0  # the table ends where log p̂(s) is this many nats below its maximum
 LONGEST, GROWTH = 0.5, 1.15  # longest first step between places of s; the factor of each step
+FARTHER = 1.0  # rules that judge others are chosen for places of s up to so much farther
+NEAR = 8.0  # rules are chosen at modes that are up to so many nats less likely
 MOST_PLACES = 40  # on either side of the first
 CELLS = 2000  # of the table of s
 PILOT, EACH = 200, 20  # pilot draws: at least so many, and for each parameter
@@ -86,12 +95,12 @@ class NestedLaplace:
     Parameters
     ----------
     potential : MarginalLikelihood
-        U, as far as places need it.
+        U, as it is needed for derivatives.
     start : skbayes_sg.groups.start.GroupStart
     """
 
     def __init__(self, potential, start):
-        self.potential, reference = potential, potential.reference
+        self.potential, self.highest, reference = potential, -np.inf, potential.reference
         prior = reference.rows.target.prior
         self.system = System(reference, 0, Covariance(start.psi[0], 1), prior)
         first = self._place(start.psi[0][0], start.theta)
@@ -104,6 +113,9 @@ class NestedLaplace:
         self.log_r, self.B = CubicSpline(s, np.log(r)), CubicSpline(s, L / r[:, None])
         self.ends = np.linspace(s[0], s[-1], CELLS + 1)
         heights = CubicSpline(s, [place.height for place in places])
+        lowest = min(place.height for place in places)
+        near = [place for place in places if place.height < lowest + NEAR]
+        self.places = np.array([np.append(place.theta, place.s) for place in near])
         middles = 0.5 * (self.ends[1:] + self.ends[:-1])
         log_p = -heights(middles)
         mass = np.exp(log_p - log_p.max())
@@ -118,22 +130,47 @@ class NestedLaplace:
         root = linalg.solve_triangular(L, np.eye(len(L)), lower=True).T
         root = linalg.cholesky(root @ root.T, lower=True)
         for _ in range(STEPS):
-            value, step = self._newton(s, theta, root)
-            theta = theta + root @ step
+            value, slope, bend = self._derivatives(s, theta, root)
+            step = -slope / bend
+            theta = theta + root @ step * min(1.0, LONGEST_STEP / max(linalg.norm(step), 1.0))
             if linalg.norm(step) < STILL:
                 break
+        value, _, bend = self._derivatives(s, theta, root)
+        root = root @ self._root_of_rest(s, theta, root, value, bend)
+        if s > self.highest:
+            self.highest = s + FARTHER
+            self.finest = MarginalLikelihood.finest(self.system.reference, self.highest)
+        value = self.finest.values(np.append(theta, s)[None])[0]
         return _ScalePlace(s, theta, root, value - np.log(np.diag(root)).sum())
 
-    def _newton(self, s, theta, root):
-        """U at θ, and a Newton step in units of the root, with the diagonal of the Hessian."""
+    def _derivatives(self, s, theta, root):
+        """U at θ, its gradient, and the diagonal of its Hessian, in units of the root."""
         moves = APART * root.T
         places = np.concatenate([[theta], theta + moves, theta - moves])
         values = self.potential.values(np.column_stack([places, np.full(len(places), s)]))
         above, below = np.split(values[1:], 2)
         slope = (above - below) / (2.0 * APART)
         bend = (above + below - 2.0 * values[0]) / APART**2
-        step = -slope / np.clip(bend, 0.3, 3.0)
-        return values[0], step * min(1.0, 3.0 / max(linalg.norm(step), 1e-300))
+        return values[0], slope, np.clip(bend, 1.0 / MOST_WRONG, MOST_WRONG)
+
+    def _root_of_rest(self, s, theta, root, value, bend):
+        """A root of the inverse of the Hessian at θ, which has the value U, in units of the root.
+
+        `bend` is its diagonal. Other elements are differences as well if there are few parameters.
+        """
+        D = len(bend)
+        if D > MOST_PAIRED or D == 1:
+            return np.diag(1.0 / np.sqrt(bend))
+        i, j = np.triu_indices(D, 1)
+        moves = APART * (root.T[i] + root.T[j])
+        places = np.concatenate([theta + moves, theta - moves])
+        values = self.potential.values(np.column_stack([places, np.full(len(places), s)]))
+        both = (values[: len(i)] + values[len(i) :] - 2.0 * value) / APART**2
+        H = np.diag(bend)
+        H[i, j] = H[j, i] = 0.5 * (both - bend[i] - bend[j])
+        values, axes = np.linalg.eigh(H)
+        values = np.clip(values, 1.0 / MOST_WRONG, MOST_WRONG)
+        return linalg.cholesky((axes / values) @ axes.T, lower=True)
 
     def _climbed(self, first, step):
         """Places on one side of the first, up to one that is `DEEP` above the lowest."""
@@ -165,14 +202,13 @@ def run_independent(problem, request, watch=None):
     """The `GroupOutcome` of independent draws, or None where chains are worth more."""
     n, price = request.n_chains * request.n_draws, price_of(problem)
     price.tell((n + SETTING_UP) * _seconds_of_draw(problem))
+    rng = streams.of_proposal(request.seed)
     with np.errstate(all="ignore"):
-        reference, law = _proposal(problem)
-        if law is None:
+        potential, law, left = _proposal(problem, rng)
+        if left > LEFT_FAR:
             return None
-        rng = streams.of_proposal(request.seed)
-        potential, left = MarginalLikelihood.of(reference, law.draw(rng, CHECKED)[0])
         share, seconds = _piloted(law, potential, rng)
-        if left > LEFT or share < HOPELESS:
+        if share < HOPELESS:
             return None
         proposed = _proposed(max(n, LEAST_DRAWS), share, problem)
         price.tell(WITH_EFFECTS * seconds * proposed)
@@ -200,19 +236,31 @@ def _proposed(n, share, problem):
     return int(max(n, min(factor * n, MOST_BYTES / (4 * problem.sizes[0]))))
 
 
-def _proposal(problem):
-    """The reference, and the `NestedLaplace` there; None if it is not finite everywhere."""
+def _proposal(problem, rng):
+    """The potential, the `NestedLaplace` of it, and how far its errors at a few draws differ.
+
+    Rules are chosen at modes and draws of the law that was found with other rules, until these were
+    accurate. The error is infinite where there is no law.
+    """
     rows = CollapsedRows(problem)
     start = found_start(rows)
     reference = Reference(rows, start.theta, start.u)
     width = min(1.0 / np.sqrt(start.information[0][0]), 1.0)
     s = start.psi[0][0] + 2.0 * width * np.array([-1.0, 0.0, 1.0])
     few = np.column_stack([np.tile(start.theta, (len(s), 1)), s])
+    law, left = None, np.inf
     try:
-        law = NestedLaplace(MarginalLikelihood.of(reference, few)[0], start)
-    except (linalg.LinAlgError, ValueError):  # not finite, or no precision
-        return reference, None
-    return reference, law
+        finest = MarginalLikelihood.finest(reference, s[-1])
+        potential, _ = MarginalLikelihood.of(finest, few)
+        for _ in range(ROUNDS):
+            before, law = potential, NestedLaplace(potential, start)
+            few = np.concatenate([law.draw(rng, FEW)[0], law.places])
+            potential, left = MarginalLikelihood.of(law.finest, few)
+            if np.ptp(potential.values(few) - before.values(few)) <= LEFT_FAR:
+                break
+    except (linalg.LinAlgError, ValueError):  # not finite, no precision, or out of reach
+        return None, None, np.inf
+    return potential, law, left
 
 
 def _piloted(law, potential, rng):

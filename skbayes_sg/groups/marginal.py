@@ -29,11 +29,13 @@ from .marginal_kernels import LevelRows, Rule, integrate_levels
 
 __all__ = ["MarginalLikelihood"]
 
-# Number of nodes, their distance in x, and a. `FINEST` is that by which the others are judged: its
-# errors were below 0.0005 nats, also at levels of a few rows and τ = 5.
-RULES = ((8, 1.2, 0.0), (8, 1.0, 0.3), (16, 0.75, 0.3), (24, 0.65, 0.4), (32, 0.6, 0.5))
-FINEST = (64, 0.4, 0.4)
+# Number of nodes, their distance in x, and a, of rules that are chosen, and of those by which these
+# are judged. Errors of the latter were below 0.0005 nats, also at levels of a few rows and τ = 5.
+RULES = [(8, 1.2, 0.0), (8, 1.0, 0.3), (16, 0.75, 0.3), (24, 0.65, 0.4), (32, 0.6, 0.5)]
+RULES.append((48, 0.5, 0.6))
+FINEST = ((32, 0.4, 0.4), (64, 0.3, 0.4), (96, 0.3, 0.5), (128, 0.25, 0.8))
 ERROR = 0.02  # nats that the errors of all levels together may leave, if they are independent
+PRIORS = 6.0  # standard deviations of the prior that the finest rule must reach
 BLOCK_ROWS = 2048  # rows of levels that are evaluated together
 AT_ONCE = 32  # draws that a thread evaluates before it takes others
 
@@ -66,7 +68,7 @@ class MarginalLikelihood:
     rules : sequence of tuple
         Number of nodes, their distance in x, and a, of rules from the cheapest to the dearest.
     chosen : ndarray of int, shape (n_levels,)
-        The rule of each level.
+        The rule of each level; those without a rule, -1, are left out.
     """
 
     def __init__(self, reference, rules, chosen):
@@ -77,25 +79,35 @@ class MarginalLikelihood:
         self.add_shifted = pointer(self.target.model.add_shifted, SHIFTED)
 
     @classmethod
-    def of(cls, reference, thetas):
-        """The potential with the cheapest rules that are accurate at each of a few draws.
+    def finest(cls, reference, s):
+        """The potential with rules that judge others, for τ up to e^s.
 
-        The second result is the standard deviation, over these draws, of its error.
+        They reach `PRIORS` times as far as the prior of an effect, since a likelihood may be flat
+        on one side as far as the prior reaches; `ValueError` if none does.
         """
-        L = reference.rows.problem.sizes[0]
-        truth = cls.finest(reference).of_levels(thetas)
-        chosen = np.full(L, len(RULES) - 1)
-        for k in reversed(range(len(RULES) - 1)):
-            found = cls(reference, RULES, np.full(L, k)).of_levels(thetas)
-            error = np.abs(found - truth).max(axis=0)
-            chosen[(chosen == k + 1) & (error < ERROR / np.sqrt(L))] = k
-        potential = cls(reference, RULES, chosen)
-        return potential, float(np.std((potential.of_levels(thetas) - truth).sum(axis=1)))
+        H = reference.factors[0][0][:, 0, 0]
+        needed = PRIORS * np.sqrt(1.0 + H * np.exp(2.0 * s))
+        chosen = np.searchsorted([_rule(*rule).nodes[-1] for rule in FINEST], needed)
+        if (chosen == len(FINEST)).any():
+            raise ValueError(f"The prior of an effect is wider than any rule at log τ = {s:.3g}.")
+        return cls(reference, FINEST, chosen)
 
     @classmethod
-    def finest(cls, reference):
-        """The potential with the `FINEST` rule for all levels."""
-        return cls(reference, [FINEST], np.zeros(reference.rows.problem.sizes[0], dtype=int))
+    def of(cls, finest, thetas):
+        """The potential with the cheapest rules that are accurate at each of a few draws.
+
+        The second result is the largest difference of its errors at two of these draws.
+        """
+        reference, truth, L = finest.reference, finest.of_levels(thetas), len(finest.chosen)
+        chosen, error = np.full(L, -1), np.full((len(thetas), L), np.inf)
+        for k in range(len(RULES)):
+            left = np.abs(error).max(axis=0) > ERROR / np.sqrt(L)
+            if not left.any():
+                break
+            chosen[left] = k
+            found = cls(reference, RULES, np.where(left, k, -1)).of_levels(thetas)
+            error[:, left] = (found - truth)[:, left]
+        return cls(reference, RULES, chosen), float(np.ptp(error.sum(axis=1)))
 
     @cached_property
     def _blocks(self):

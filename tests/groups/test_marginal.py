@@ -127,10 +127,11 @@ def test_the_potential_is_that_of_integrals(kind, tau):
     width = np.append(1.0 / np.sqrt(np.diag(start.precisions[0])), 0.4)
     thetas = np.append(start.theta, np.log(tau)) + width * rng.standard_normal((4, len(width)))
     wanted = np.array([exactly(problem, theta) for theta in thetas])
-    potential, error = MarginalLikelihood.of(reference, thetas)
-    finest = MarginalLikelihood.finest(reference).values(thetas)
+    judge = MarginalLikelihood.finest(reference, thetas[:, -1].max())
+    potential, error = MarginalLikelihood.of(judge, thetas)
+    finest = judge.values(thetas)
     np.testing.assert_allclose(np.diff(finest), np.diff(wanted), atol=5e-4)
-    assert error < 0.02
+    assert error < 0.05
     np.testing.assert_allclose(np.diff(potential.values(thetas)), np.diff(wanted), atol=0.03)
 
 
@@ -139,7 +140,9 @@ def test_effects_are_drawn_from_their_law_given_the_parameters():
     problem = problem_of(Logistic, n=25, sizes=(6,), tau=3.0, scale=3.0, weight=np.ones(25))
     start, reference = started(problem)
     theta = np.append(start.theta, np.log(3.0))
-    potential, _ = MarginalLikelihood.of(reference, theta[None])
+    potential, _ = MarginalLikelihood.of(
+        MarginalLikelihood.finest(reference, theta[-1]), theta[None]
+    )
     n = 20_000
     _, effects = potential.values_and_effects(np.tile(theta, (n, 1)), np.random.default_rng(0))
     H, S, t = (own[:, 0] for own in reference.factors[0])
@@ -223,11 +226,12 @@ def test_draws_do_not_depend_on_threads_or_on_what_is_kept():
     one = BayesianLogisticRegression(**options).fit(X, y)
     assert one.sampler_ == "importance"
     assert one.diagnostics_["pareto_k"] < 0.7
-    for more in ({"n_jobs": 2}, {"keep": 10}):
-        other = BayesianLogisticRegression(**options, **more).fit(X, y)
-        np.testing.assert_array_equal(other.coef_, one.coef_)
-        np.testing.assert_array_equal(other.effects_["mean"], one.effects_["mean"])
-        np.testing.assert_array_equal(other.effects_["sd"], one.effects_["sd"])
+    other = BayesianLogisticRegression(**options, n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(other.posterior_.flat, one.posterior_.flat)
+    np.testing.assert_array_equal(other._groups.effects.draws[0], one._groups.effects.draws[0])
+    few = BayesianLogisticRegression(**options, keep=10).fit(X, y)
+    np.testing.assert_allclose(few.coef_, one.coef_, rtol=1e-12)
+    np.testing.assert_array_equal(few.effects_["sd"], one.effects_["sd"])
 
 
 def test_the_law_of_known_levels_is_that_of_chains():
@@ -240,6 +244,14 @@ def test_the_law_of_known_levels_is_that_of_chains():
     np.testing.assert_allclose(own.effects_["mean"] / sd, chains.effects_["mean"] / sd, atol=0.1)
     np.testing.assert_allclose(own.effects_["sd"] / sd, 1.0, atol=0.06)
     np.testing.assert_allclose(own.predict_proba(X), chains.predict_proba(X), atol=0.01)
+    together = [
+        np.corrcoef(
+            model.posterior_["intercept"].ravel(), model._groups.effects.draws[0][3].ravel()
+        )
+        for model in (own, chains)
+    ]
+    assert together[1][0, 1] < -0.3
+    np.testing.assert_allclose(*together, atol=0.06)
 
 
 # -- which sampler runs ---------------------------------------------------------------------------
@@ -266,7 +278,7 @@ def test_where_effects_are_integrated_out(kind, options, request_options, suits)
 @pytest.mark.parametrize("why", ["rules", "pilot", "weights"])
 def test_chains_follow_where_draws_cannot_be_trusted(why, monkeypatch):
     if why == "rules":
-        monkeypatch.setattr(independent, "LEFT", -1.0)
+        monkeypatch.setattr(independent, "LEFT_FAR", -1.0)
     elif why == "pilot":
         monkeypatch.setattr(independent, "HOPELESS", 2.0)
     else:
