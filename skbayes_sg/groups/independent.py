@@ -25,7 +25,7 @@ from scipy.interpolate import CubicSpline
 
 from .._base import streams
 from ..dynamics import Importance
-from ..importance.certificate import certified, resampled
+from ..importance.certificate import LIGHT, certified, resampled
 from ..importance.proposal import HalfT, matched_normals
 from ..importance.sample import LEAST_DRAWS, LEFT_FAR, CertifiedDraws, effective
 from ..posterior.moments import kept_draws
@@ -97,10 +97,16 @@ class NestedLaplace:
     potential : MarginalLikelihood
         U, as it is needed for derivatives.
     start : skbayes_sg.groups.start.GroupStart
+
+    Raises
+    ------
+    ValueError, scipy.linalg.LinAlgError
+        If U is not finite, or has no precision, or if no rule reaches as far as the law of s.
     """
 
     def __init__(self, potential, start):
-        self.potential, self.highest, reference = potential, -np.inf, potential.reference
+        self.potential, reference = potential, potential.reference
+        self.finest, self.highest = None, -np.inf  # that judges, for places of s up to the highest
         prior = reference.rows.target.prior
         self.system = System(reference, 0, Covariance(start.psi[0], 1), prior)
         first = self._place(start.psi[0][0], start.theta)
@@ -179,6 +185,8 @@ class NestedLaplace:
             last = self._place(last.s + step, last.theta)
             found.append(last)
             lowest, step = min(lowest, last.height), GROWTH * step
+        if not last.height - lowest >= DEEP:
+            raise ValueError(f"The law of log τ does not end before {last.s:.3g}.")
         return found
 
     def draw(self, rng, n):
@@ -197,6 +205,10 @@ class NestedLaplace:
         theta = self.modes(s) + np.einsum("nij,nj->ni", self.B(s), np.exp(log_r) * z)
         return np.column_stack([theta, s]), z, log_q + self.log_density[cell] - log_r.sum(axis=1)
 
+    def with_tails(self, z, certificate):
+        """Give z the tails of Student's t, adapted to certified draws of it."""
+        self.law = HalfT.around_zero(z.shape[1]).adapted(z, certificate)
+
 
 def run_independent(problem, request, watch=None):
     """The `GroupOutcome` of independent draws, or None where chains are worth more."""
@@ -212,15 +224,11 @@ def run_independent(problem, request, watch=None):
             return None
         proposed = _proposed(max(n, LEAST_DRAWS), share, problem)
         price.tell(WITH_EFFECTS * seconds * proposed)
-        thetas, _, log_q = law.draw(rng, proposed)
-        values, effects = potential.values_and_effects(thetas, rng)
-        certificate = certified(-values - log_q)
-    chosen = rng.permutation(resampled(rng, certificate.weights, n))
-    ess = effective(certificate, n)
-    found = CertifiedDraws(thetas[chosen], certificate, left, problem.target.n_rows, ess)
-    if not found.holds or (law.law is None and certificate.has_heavy_tail):
-        return None
-    return _outcome(found, effects, chosen, request, watch)
+        found = _weighed(law, potential, proposed, n, rng)
+        if not found[0].holds and law.law is None:
+            law.with_tails(*found[2:])
+            found = _weighed(law, potential, proposed, n, rng)
+    return _outcome(*found[:2], request, watch) if found[0].holds else None
 
 
 def _seconds_of_draw(problem):
@@ -258,7 +266,7 @@ def _proposal(problem, rng):
             potential, left = MarginalLikelihood.of(law.finest, few)
             if np.ptp(potential.values(few) - before.values(few)) <= LEFT_FAR:
                 break
-    except (linalg.LinAlgError, ValueError):  # not finite, no precision, or out of reach
+    except (linalg.LinAlgError, ValueError):
         return None, None, np.inf
     return potential, law, left
 
@@ -266,20 +274,32 @@ def _proposal(problem, rng):
 def _piloted(law, potential, rng):
     """The share of effective draws of a pilot, and seconds of a draw, which only warnings need.
 
-    Where the share is low, the pilot adapts the law of z.
+    Where the share is low, or weights have a heavy tail, z is given the tails of Student's t.
     """
     thetas, z, log_q = law.draw(rng, max(PILOT, EACH * potential.target.n_parameters))
     began = time.perf_counter()
-    certificate = certified(-potential.values(thetas) - log_q)
+    certificate = certified(-potential.values(thetas) - log_q).regardless_of_small_weights()
     seconds = (time.perf_counter() - began) / len(z)
     share = certificate.ess / len(z)
-    if share < NORMAL:
-        law.law = HalfT.around_zero(z.shape[1]).adapted(z, certificate)
+    if share < NORMAL or certificate.pareto_k > LIGHT:
+        law.with_tails(z, certificate)
     return share, seconds
 
 
-def _outcome(found, effects, chosen, request, watch):
-    """The `GroupOutcome` of certified draws, and of the effects of the proposed draws `chosen`."""
+def _weighed(law, potential, proposed, n, rng):
+    """n `CertifiedDraws` of so many proposed ones, and their effects; z, and the certificate."""
+    thetas, z, log_q = law.draw(rng, proposed)
+    values, effects = potential.values_and_effects(thetas, rng)
+    certificate = certified(-values - log_q).regardless_of_small_weights()
+    chosen = rng.permutation(resampled(rng, certificate.weights, n))
+    n_rows, ess = potential.target.n_rows, effective(certificate, n)
+    found = CertifiedDraws(thetas[chosen], certificate, 0.0, n_rows, ess)
+    return found, (effects, chosen), z, certificate
+
+
+def _outcome(found, proposed, request, watch):
+    """The `GroupOutcome` of certified draws, and of the effects of the proposed draws chosen."""
+    effects, chosen = proposed
     C, S = request.n_chains, request.n_draws
     draws = found.phi.reshape(C, S, -1)
     if watch is not None:

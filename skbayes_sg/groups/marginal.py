@@ -23,6 +23,7 @@ import numpy as np
 from .._base import streams
 from .._base.jit import pointer
 from .._base.threads import in_threads
+from ..importance.sample import LEFT
 from ..kernels.layout import SHIFTED, frozen
 from ..kernels.many_draws import prior_values
 from .marginal_kernels import LevelRows, Rule, integrate_levels
@@ -31,11 +32,15 @@ __all__ = ["MarginalLikelihood"]
 
 # Number of nodes, their distance in x, and a, of rules that are chosen, and of those by which these
 # are judged. Errors of the latter were below 0.0005 nats, also at levels of a few rows and τ = 5.
-RULES = [(8, 1.2, 0.0), (8, 1.0, 0.3), (16, 0.75, 0.3), (24, 0.65, 0.4), (32, 0.6, 0.5)]
-RULES.append((48, 0.5, 0.6))
+RULES = [(8, 1.3, 0.0), (16, 0.7, 0.15), (24, 0.5, 0.25), (32, 0.45, 0.35), (48, 0.4, 0.45)]
+RULES.append((64, 0.4, 0.55))
 FINEST = ((32, 0.4, 0.4), (64, 0.3, 0.4), (96, 0.3, 0.5), (128, 0.25, 0.8))
-ERROR = 0.02  # nats that the errors of all levels together may leave, if they are independent
+ERROR = 0.02  # nats that the errors of all levels together may leave
 PRIORS = 6.0  # standard deviations of the prior that the finest rule must reach
+MOST_ERROR = 0.001  # nats that the error of a level may be
+# Effects are drawn between the ends of a rule: the density must be so many nats lower there, and
+# the mass of its cubics must be right up to this share.
+ENDS, BETWEEN = 8.0, 0.005
 BLOCK_ROWS = 2048  # rows of levels that are evaluated together
 AT_ONCE = 32  # draws that a thread evaluates before it takes others
 
@@ -98,16 +103,23 @@ class MarginalLikelihood:
 
         The second result is the largest difference of its errors at two of these draws.
         """
-        reference, truth, L = finest.reference, finest.of_levels(thetas), len(finest.chosen)
+        reference, (truth, _), L = finest.reference, finest.of_levels(thetas), len(finest.chosen)
         chosen, error = np.full(L, -1), np.full((len(thetas), L), np.inf)
-        for k in range(len(RULES)):
-            left = np.abs(error).max(axis=0) > ERROR / np.sqrt(L)
-            if not left.any():
+        for tolerance in (ERROR / np.sqrt(L), ERROR / L):  # levels that are alike err alike
+            for k in range(len(RULES)):
+                left = (np.abs(error).max(axis=0) > min(tolerance, MOST_ERROR)) & (chosen < k)
+                if not left.any():
+                    continue
+                chosen[left] = k
+                found, checks = cls(reference, RULES, np.where(left, k, -1)).of_levels(thetas)
+                error[:, left] = (found - truth)[:, left]
+                (ends, between), last = checks.T, k == len(RULES) - 1
+                bad = (ends.min(axis=1) < ENDS) | (between.max(axis=1) > BETWEEN)
+                error[:, left & bad & (not last)] = np.inf
+            total = float(np.ptp(error.sum(axis=1)))
+            if total <= LEFT:
                 break
-            chosen[left] = k
-            found = cls(reference, RULES, np.where(left, k, -1)).of_levels(thetas)
-            error[:, left] = (found - truth)[:, left]
-        return cls(reference, RULES, chosen), float(np.ptp(error.sum(axis=1)))
+        return cls(reference, RULES, chosen), total
 
     @cached_property
     def _blocks(self):
@@ -143,11 +155,15 @@ class MarginalLikelihood:
         return self._everywhere(thetas, work), effects
 
     def of_levels(self, thetas):
-        """-log of the integrals of all levels, (n_draws, n_levels)."""
-        out = np.empty((len(thetas), len(self.chosen)))
-        for which, found, _ in self._pieces(thetas):
-            out[:, which] = found
-        return out
+        """-log of the integrals of all levels, (n_draws, n_levels), and checks of the effects.
+
+        The checks are those of `marginal_kernels`, (n_draws, n_levels, 2).
+        """
+        out = np.zeros((len(thetas), len(self.chosen)))
+        checks = np.zeros((*out.shape, 2))
+        for which, found, _, own in self._pieces(thetas, checked=True):
+            out[:, which], checks[:, which] = found, own
+        return out, checks
 
     def _everywhere(self, thetas, work):
         """Join ``work(some rows, number of the first)`` for chunks of rows."""
@@ -161,14 +177,14 @@ class MarginalLikelihood:
         """The potential at rows of `thetas`; effects are drawn if `effects_out` is given."""
         values = np.zeros(len(thetas))
         prior_values(self.prior, np.ascontiguousarray(thetas), values)
-        for which, found, effects in self._pieces(thetas, rng):
+        for which, found, effects, _ in self._pieces(thetas, rng):
             values += found.sum(axis=1)
             if effects_out is not None:
                 effects_out[:, which] = effects
         return values
 
-    def _pieces(self, thetas, rng=None):
-        """Yield numbers of levels, -log of their integrals, and draws of their effects."""
+    def _pieces(self, thetas, rng=None, checked=False):
+        """Yield numbers of levels, -log of their integrals, draws of their effects, and checks."""
         J, n = len(thetas), self.n
         precision, beta = np.exp(-2.0 * thetas[:, -1]), thetas[:, :n]
         extras = frozen(thetas[:, n:-1])
@@ -176,8 +192,9 @@ class MarginalLikelihood:
             middle = (t - beta @ S) / (levels.information + precision[:, None])
             values = np.empty(middle.shape)
             effects = np.empty((J if rng is not None else 0, len(t)), dtype=np.float32)
+            checks = np.empty((J if checked else 0, len(t), 2))
             integrate_levels(
                 self.add_shifted, levels, rule, beta @ X, extras, middle, precision,
-                rng or streams.fixed(), values, effects,
+                rng or streams.fixed(), values, effects, checks,
             )  # fmt: skip
-            yield which, values, effects
+            yield which, values, effects, checks

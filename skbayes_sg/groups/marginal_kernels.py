@@ -89,6 +89,22 @@ def _drawn(rng, heights, scratch):
     return 1.0 * np.argmin(heights)
 
 
+@inner
+def _check(heights, out):
+    """out ← how far the ends of a density are below its top, and a relative error of its cubics.
+
+    Their integral is the trapezoidal rule at the middles of the cells, which for a smooth density
+    agrees with that at the nodes.
+    """
+    n, lowest, at_nodes, between = heights.shape[0], heights.min(), 0.0, 0.0
+    for k in range(n):
+        at_nodes += math.exp(lowest - heights[k])
+    for cell in range(n - 1):
+        between += math.exp(lowest - _cubic(heights, cell, 0.5))
+    out[0] = min(heights[0], heights[n - 1]) - lowest
+    out[1] = abs(between / at_nodes - 1.0)
+
+
 @inlined
 def _effect(x, rule, middle, width):
     """The effect at a place x, in steps from the first node of a rule."""
@@ -107,8 +123,9 @@ def _place(rule, information, middle, precision, width_out, shifts_out):
 
 @entry
 def integrate_levels(
-    add_shifted, levels, rule, eta, extras, middle, precision, rng, values_out, effects_out
-):
+    add_shifted, levels, rule, eta, extras, middle, precision, rng, values_out, effects_out,
+    checks_out,
+):  # fmt: skip
     """Write -log of the likelihood of each of some levels at draw j to values_out[j].
 
     Parameters
@@ -128,6 +145,8 @@ def integrate_levels(
     values_out : array of shape (n_draws, n_levels)
     effects_out : array of float32, shape (n_draws or 0, n_levels)
         A draw of the effects given the parameters of each draw, if they are wanted.
+    checks_out : array of shape (n_draws or 0, n_levels, 2)
+        Whether the density of an effect is known between and beyond the nodes: see `_check`.
     """
     L, K = levels.information.shape[0], rule.nodes.shape[0]
     shifts, heights, scratch = np.empty((L, K)), np.empty((L, K)), np.empty((3, K))
@@ -143,6 +162,8 @@ def integrate_levels(
                 s = shifts[level, k]
                 own[k] += 0.5 * precision[j] * s * s - rule.log_steps[k]
             values_out[j, level] = log_tau - math.log(width[level]) - _log_sum(own)
+            if checks_out.shape[0]:
+                _check(own, checks_out[j, level])
             if effects_out.shape[0]:
                 x = _drawn(rng, own, scratch)
                 effects_out[j, level] = _effect(x, rule, middle[j, level], width[level])

@@ -4,7 +4,7 @@ Pareto k is the shape of the tail of the weights: below 0.7 their averages conve
 Simpson, Gelman, Yao and Gabry 2024). Both k and the smoothed weights are those of ArviZ.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ LIGHT = 0.35  # Pareto k up to which the tails are no heavier than those of Gaus
 # k is noisy: if at most the share UNEVEN of the draws is effective, SUSPECT_K replaces LIGHT.
 SUSPECT_K, UNEVEN = 0.2, 0.6
 EVEN = 0.93  # with a larger share of effective draws, a tail holds too little mass to matter
+LARGE = 3.0  # weights up to so many times their mean make no tail that matters
 EQUAL = 1e-9  # log weights that are all closer together than this count as equal
 
 
@@ -35,6 +36,14 @@ class Certificate:
         share = self.ess / len(self.weights)
         most = SUSPECT_K if share <= UNEVEN else LIGHT
         return self.pareto_k > most and share <= EVEN
+
+    def regardless_of_small_weights(self):
+        """The same with a k of at most `LIGHT` if no weight is `LARGE`.
+
+        k describes the shape of a tail, whatever its size.
+        """
+        is_small = self.weights.max() <= LARGE and self.ess > EVEN * len(self.weights)
+        return replace(self, pareto_k=float(np.fmin(self.pareto_k, LIGHT))) if is_small else self
 
 
 def certified(log_weights):

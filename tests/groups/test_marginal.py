@@ -10,10 +10,11 @@ from scipy import integrate, optimize, stats
 
 from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor
 from skbayes_sg._base.threads import one_blas_thread
+from skbayes_sg.engine.target import Target
 from skbayes_sg.groups import choose, independent
 from skbayes_sg.groups.collapsed import CollapsedRows, Reference
 from skbayes_sg.groups.independent import run_independent, suits_independent
-from skbayes_sg.groups.marginal import MarginalLikelihood
+from skbayes_sg.groups.marginal import BETWEEN, ENDS, MarginalLikelihood
 from skbayes_sg.groups.start import found_start
 from skbayes_sg.kernels.layout import frozen
 from skbayes_sg.kernels.many_draws import log_prior
@@ -135,30 +136,60 @@ def test_the_potential_is_that_of_integrals(kind, tau):
     np.testing.assert_allclose(np.diff(potential.values(thetas)), np.diff(wanted), atol=0.03)
 
 
-def test_effects_are_drawn_from_their_law_given_the_parameters():
-    """Their means, and those of squares, and quantiles; not those of the expansion."""
-    problem = problem_of(Logistic, n=25, sizes=(6,), tau=3.0, scale=3.0, weight=np.ones(25))
+def one_event():
+    """Counts of three levels, the first of which has a single event."""
+    problem = problem_of(Poisson, n=120, sizes=(3,), weight=np.ones(120))
+    y, target = np.ones(120), problem.target
+    y[::2], y[:39] = 0.0, 0.0
+    problem.codes[:, 0] = np.repeat(np.arange(3), 40)
+    problem.target = Target(target.X, y, np.ones(120), Poisson(), target.prior)
+    return problem, 1.0
+
+
+def wide_effects():
+    """Classes with effects that are wider than what the rows of a level say of them."""
+    return problem_of(Logistic, n=25, sizes=(6,), tau=3.0, scale=3.0, weight=np.ones(25)), 3.0
+
+
+@pytest.mark.parametrize("made", [one_event, wide_effects])
+def test_effects_are_drawn_from_their_law_given_the_parameters(made):
+    """Their quantiles are those of their law, and not those of the expansion."""
+    problem, tau = made()
     start, reference = started(problem)
-    theta = np.append(start.theta, np.log(3.0))
+    theta, n = np.append(start.theta, np.log(tau)), 20_000
     potential, _ = MarginalLikelihood.of(
         MarginalLikelihood.finest(reference, theta[-1]), theta[None]
     )
-    n = 20_000
     _, effects = potential.values_and_effects(np.tile(theta, (n, 1)), np.random.default_rng(0))
     H, S, t = (own[:, 0] for own in reference.factors[0])
-    m = (t - S @ theta[:-1]) / (H[:, 0] + 1.0 / 9.0)
-    naive = 0
-    for level in range(6):
-        f, u = level_density(problem, theta, level), np.linspace(-25.0, 25.0, 20_001)
+    width = 1.0 / np.sqrt(H[:, 0] + tau**-2.0)
+    m, naive = (t - S @ theta[:-1]) * np.square(width), 0
+    for level in range(problem.sizes[0]):
+        f, u = level_density(problem, theta, level), np.linspace(-8.0 * tau, 8.0 * tau, 20_001)
         p = np.exp(-np.array([f(x) for x in u]) + f(m[level]))
         share = np.append(0.0, integrate.cumulative_trapezoid(p, u))
-        for q in (0.05, 0.5, 0.95):
+        for q in (0.002, 0.05, 0.5, 0.95, 0.998):
             place = np.interp(q * share[-1], share, u)
             below = (effects[:, level] < place).mean()
             assert abs(below - q) < 4.5 * np.sqrt(q * (1.0 - q) / n)
-            width = 1.0 / np.sqrt(H[level, 0] + 1.0 / 9.0)
-            naive += abs(stats.norm.cdf(place, m[level], width) - q) > 0.02
-    assert naive > 3
+            naive += abs(stats.norm.cdf(place, m[level], width[level]) - q) > 0.005
+    assert naive > 1
+
+
+def test_rules_that_end_too_early_or_are_too_coarse_are_seen():
+    problem, tau = one_event()
+    start, reference = started(problem)
+    theta = np.append(start.theta, np.log(tau))[None]
+    finest = MarginalLikelihood.finest(reference, theta[0, -1])
+    chosen, _ = MarginalLikelihood.of(finest, theta)
+    for potential in (finest, chosen):
+        (ends, between) = potential.of_levels(theta)[1][0].T
+        assert (ends > ENDS).all()
+        assert (between < BETWEEN).all()
+    short = MarginalLikelihood(reference, [(8, 1.0, 0.0)], np.zeros(3, dtype=int))
+    assert short.of_levels(theta)[1][0, 0, 0] < ENDS
+    coarse = MarginalLikelihood(reference, [(8, 3.0, 0.0)], np.zeros(3, dtype=int))
+    assert coarse.of_levels(theta)[1][0, 0, 1] > BETWEEN
 
 
 # -- all draws ------------------------------------------------------------------------------------
@@ -257,6 +288,16 @@ def test_the_law_of_known_levels_is_that_of_chains():
 # -- which sampler runs ---------------------------------------------------------------------------
 
 
+def test_a_level_for_each_row_is_no_reason_for_chains():
+    rng = np.random.default_rng(0)
+    X, y = np.column_stack([rng.standard_normal(300), np.arange(300)]), rng.random(300) < 0.5
+    model = BayesianLogisticRegression(group_effects=[1], random_state=0)
+    with pytest.warns(UserWarning, match="a level of its own in every row"):
+        model.fit(X, y)
+    assert model.sampler_ == "importance"
+    assert model.diagnostics_["min_ess"] > 3000
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "request_options", "suits"),
     [
@@ -284,7 +325,9 @@ def test_chains_follow_where_draws_cannot_be_trusted(why, monkeypatch):
     else:
         certified = independent.certified
         monkeypatch.setattr(
-            independent, "certified", lambda weights: replace(certified(weights), pareto_k=0.8)
+            independent,
+            "certified",
+            lambda weights: replace(certified(weights), pareto_k=0.8, ess=0.5 * len(weights)),
         )
     problem = problem_of(Poisson, n=80, seed=1)
     found = choose.sample_groups(problem, Request(seed=0, n_chains=2, n_draws=50))

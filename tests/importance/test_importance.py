@@ -18,7 +18,7 @@ from skbayes_sg.diagnostics.convergence import pareto_smoothed
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import SamplerConvergenceWarning
 from skbayes_sg.importance import directions, lockstep, sample
-from skbayes_sg.importance.certificate import Certificate, certified, resampled
+from skbayes_sg.importance.certificate import LIGHT, Certificate, certified, resampled
 from skbayes_sg.importance.directions import ALIGNED, cluster_directions
 from skbayes_sg.importance.fit import fit_proposal
 from skbayes_sg.importance.lockstep import Budget, run_lockstep
@@ -925,3 +925,14 @@ def test_draws_between_walls_are_right(monkeypatch):
     assert model.sampler_ == "importance"
     mean, error = off(model)
     assert (np.abs(mean) > 0.1 + 5.0 * error).any()
+
+
+def test_small_weights_have_no_tail_that_matters():
+    rng = np.random.default_rng(0)
+    log_weights = np.log1p(1e-4 * rng.pareto(0.5, 4000).clip(0.0, 15_000.0))
+    found = certified(log_weights)
+    assert found.pareto_k > LIGHT
+    assert found.regardless_of_small_weights().pareto_k == LIGHT
+    log_weights[0] = 3.0
+    large = certified(log_weights)
+    assert large.regardless_of_small_weights() is large

@@ -60,6 +60,7 @@ LAST_OF_ONE_PASS = "        rows_out[k] = order[k]\n"
 EXACT_GROUPS = "test_linear_exact.py::test_the_law_of_the_scales_is_that_of_the_regression"
 COLLAPSED = "test_collapsed.py"
 MARGINAL = "test_marginal.py"
+EFFECTS = f"{MARGINAL}::test_effects_are_drawn_from_their_law_given_the_parameters"
 
 MUTANTS = [
     # -- anchors of some rows
@@ -102,11 +103,16 @@ MUTANTS = [
     Mutant(
         "effects anywhere in a cell", "groups/marginal_kernels.py",
         "math.exp(bound[cell] - _cubic(heights, cell, share))", "1.0",
-        f"{MARGINAL}::test_effects_are_drawn_from_their_law_given_the_parameters",
+        f"{EFFECTS}[wide_effects]",
+    ),
+    Mutant(
+        "rules that end anywhere", "groups/marginal_kernels.py",
+        "min(heights[0], heights[n - 1]) - lowest", "max(heights[0], heights[n - 1]) - lowest",
+        f"{MARGINAL}::test_rules_that_end_too_early_or_are_too_coarse_are_seen",
     ),
     Mutant(
         "levels that all need the same rule", "groups/marginal.py",
-        "> ERROR / np.sqrt(L)", "> 1e9",
+        "for k in range(len(RULES)):", "for k in range(1):",
         f"{MARGINAL}::test_the_potential_is_that_of_integrals[5.0-Logistic]",
     ),
     Mutant(
