@@ -271,7 +271,7 @@ def test_other_rules_find_the_same_integrals():
 
 @pytest.mark.slow
 def test_a_likelihood_of_ones_own_has_the_integrals_of_the_same_known_one():
-    """Before, `compare` put it 44 to 49 nats ahead of itself."""
+    """Before, `compare` put it 44 to 49 nats ahead of itself. Both are drawn by the same chains."""
     X, eta, rng = table(5)
     y = rng.poisson(np.exp(eta + 2.0)).astype(float)
 
@@ -280,7 +280,7 @@ def test_a_likelihood_of_ones_own_has_the_integrals_of_the_same_known_one():
 
     settings = {
         "prior": Normal(scale=1.0), "intercept_prior": Normal(scale=10.0),
-        "group_effects": ["store"], "group_scale": HalfNormal(1.0), "random_state": 0,
+        "group_effects": ["store"], "group_scale": HalfNormal(1.0), "random_state": 0, "thin": 1,
     }  # fmt: skip
     known = BayesianPoissonRegressor(**settings).fit(X, y)
     own = CustomRegressor(log_likelihood=log_likelihood, **settings).fit(X, y)
