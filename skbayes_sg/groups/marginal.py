@@ -53,7 +53,7 @@ def _rule(n, h, a):
 
 
 class _Block(NamedTuple):
-    """LevelRows that are evaluated together: their rows, and what places their nodes."""
+    """Levels that are evaluated together: their rows, and what places their nodes."""
 
     which: np.ndarray  # (n_levels,): their numbers
     rule: Rule
