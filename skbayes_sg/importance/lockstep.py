@@ -13,7 +13,7 @@ others would make up for its acceptance. Draws are made with the median.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,6 +79,7 @@ class Lockstep:
 
     phi: np.ndarray  # (n_chains, n_draws, n_parameters)
     distances: np.ndarray  # (n_chains, n_draws): log |ψ|²
+    thin: int  # trajectories for each draw
     epsilon: float  # step size
     acceptance: float  # mean acceptance rate
     motion: object  # the `_Motion` that has made the draws, and may go on
@@ -90,18 +91,35 @@ class Lockstep:
         return self.motion.n_gradients
 
     def thinned(self, thins, budget=UNLIMITED):
-        """Make as many further draws: return the trajectories between them, and the draws.
+        """Go on until as many draws are farther apart; return these, or None.
 
-        `thins` are numbers of trajectories, the best one first; the first is taken that the budget
-        allows, with the trajectories so far. The result is None if it allows none.
+        Every k-th of the draws so far is kept. `thins` are numbers k, the best one first; the first
+        is taken that the budget allows, with the trajectories so far. The result is None if it
+        allows none of them.
         """
-        n_draws, n_steps = self.phi.shape[1], _n_steps(LENGTH, self.epsilon)
-        for thin in thins:
-            needed = self.n_gradients + len(self.phi) * thin * n_draws * n_steps
+        n_chains, n_draws = self.phi.shape[:2]
+        n_steps = _n_steps(LENGTH, self.epsilon)
+        for k in thins:
+            n_left = n_draws - n_draws // k
+            needed = self.n_gradients + n_chains * k * self.thin * n_left * n_steps
             if budget.allows(needed, n_steps):
                 budget.tell(needed)
-                return thin, _drawn(self.motion, self.epsilon, n_draws, thin)
+                return self._joined(k, _drawn(self.motion, self.epsilon, n_left, k * self.thin))
         return None
+
+    def _joined(self, k, later):
+        """Every k-th of these draws, and `later` ones."""
+        n, n_later = self.phi.shape[1], later.phi.shape[1]
+        kept = np.arange(k - 1, n, k)
+        shares = np.array([n * self.thin, n_later * later.thin])
+        acceptance = shares @ (self.acceptance, later.acceptance) / shares.sum()
+        return replace(
+            later,
+            phi=np.concatenate([self.phi[:, kept], later.phi], axis=1),
+            distances=np.concatenate([self.distances[:, kept], later.distances], axis=1),
+            acceptance=float(acceptance),
+            has_stuck=self.has_stuck and later.has_stuck,
+        )
 
 
 class _Motion:
@@ -236,4 +254,4 @@ def _drawn(motion, epsilon, n_draws, thin):
             rates += motion.trajectory(np.full(n_chains, epsilon)) / (n_draws * thin)
         phi[:, k], distances[:, k] = motion.phi, motion.distances()
     stuck = any((own == first).all() for own, first in zip(phi, begun, strict=True))
-    return Lockstep(phi, distances, epsilon, float(rates.mean()), motion, stuck)
+    return Lockstep(phi, distances, thin, epsilon, float(rates.mean()), motion, stuck)

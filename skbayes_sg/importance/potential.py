@@ -28,6 +28,7 @@ BLOCK_DRAWS = 256  # largest number of draws in a block
 MANY_ROWS = 4000  # with more exact rows (for gradients: predictors), single precision is used
 LIGHT = 64.0  # largest weight of a row for which single precision does
 LOOKED_AT = 8  # number of draws, the farthest left to polynomials, at which these are checked
+MOST_ALONG = 1 << 24  # most predictors of all rows and draws that are kept to move along lines
 
 
 class Potential:
@@ -109,6 +110,38 @@ class Potential:
         """U - U(θ̂) at the rows of `phi`, (n_draws,)."""
         steps = preconditioning.apply(self.frame.F, phi)
         losses = self._sum(steps, self.dtype, self._block_losses, np.zeros(len(phi)))
+        return self._with_losses(losses, steps, phi)
+
+    def along_rays(self, phi, directions):
+        """U - U(θ̂) at φ + Σ_m c_m v_m as a function of c, whose calls need no product with X.
+
+        Parameters
+        ----------
+        phi : array of shape (n_draws, n_parameters)
+        directions : list of arrays of shape (n_draws, n_parameters)
+            The v_m of each draw.
+
+        Returns
+        -------
+        callable
+            ``values(c)`` for c of shape (n_directions, n_draws, 1); it returns (n_draws,).
+        """
+        if len(phi) * self.n_exact * self.target.model.n_predictors > MOST_ALONG:
+            return lambda c: self.values(phi + sum(map(np.multiply, c, directions)))
+        everything = slice(0, self.part.n_rows)
+        steps = [preconditioning.apply(self.frame.F, own) for own in (phi, *directions)]
+        u = [self._moved(everything, self._by_predictor(own), len(phi))[1] for own in steps]
+
+        def values(c):
+            moved, step, position = (
+                own[0] + sum(map(np.multiply, c, own[1:])) for own in (u, steps, (phi, *directions))
+            )
+            return self._with_losses(self._losses(everything, moved), step, position)
+
+        return values
+
+    def _with_losses(self, losses, steps, phi):
+        """U - U(θ̂) at φ, with Σ_{i in R} w_i ℓ_i there and the steps F φ, each for every draw."""
         found = losses + self._prior(steps) - self.at_centre + phi @ self.b
         if self.Q is not None:
             found += 0.5 * np.einsum("nd,nd->n", phi @ self.Q, phi)
@@ -172,10 +205,7 @@ class Potential:
 
     def _adder(self, steps, of_block):
         """A function of rows that returns the sum of what `of_block` returns for blocks of them."""
-        linear, extra = self._places()
-        of_linear = steps[:, linear].transpose(1, 0, 2)
-        of_linear = of_linear.reshape(len(linear) * len(steps), linear.shape[1])
-        moved = np.ascontiguousarray(of_linear), steps[:, extra].T
+        moved = self._by_predictor(steps)
         size = BLOCK_BYTES // (8 * len(steps) * self.target.model.n_predictors)
         size = max(8, min(BLOCK_ROWS, size))
 
@@ -187,6 +217,13 @@ class Potential:
             return total
 
         return work
+
+    def _by_predictor(self, steps):
+        """Steps in θ in the parameters of each predictor, as `_moved` takes them."""
+        linear, extra = self._places()
+        of_linear = steps[:, linear].transpose(1, 0, 2)
+        of_linear = of_linear.reshape(len(linear) * len(steps), linear.shape[1])
+        return np.ascontiguousarray(of_linear), steps[:, extra].T
 
     def _places(self):
         """The parameters of each linear predictor, (n_linear, ·), and those that are extra."""
@@ -214,9 +251,12 @@ class Potential:
 
     def _block_losses(self, block, moved, n_draws):
         """Σ w_i ℓ_i over a block of rows at each draw, (n_draws,)."""
-        _, u = self._moved(block, moved, n_draws)
+        return self._losses(block, self._moved(block, moved, n_draws)[1])
+
+    def _losses(self, block, u):
+        """Σ w_i ℓ_i over a block of rows with moved predictors u, (n_draws,)."""
         facts, base = self.part.data.facts[block], self.base[block]
-        model, total = self.part.model, np.zeros(n_draws)
+        model, total = self.part.model, np.zeros(u.shape[1])
         with without_interrupts():
             if model.add_losses is not None:
                 model.add_losses(frozen(facts.T), frozen(base.T), u, np.empty(base.T.shape), total)

@@ -204,15 +204,16 @@ def _in_lockstep(proposal, start, n_draws, rng, budget_of):
     )  # fmt: skip
     if chains is None:
         return None
-    found, thin = _weighed(proposal, chains, n_draws, rng), 1
-    while found.ess < SLOW * n_draws and thin < MOST_THIN:  # short chains overestimate their ess
-        if _needs_more(found.rhat) > MOST_THIN / thin:
+    found = _weighed(proposal, chains, n_draws, rng)
+    while found.ess < SLOW * n_draws:  # short chains overestimate their ess
+        most = MOST_THIN // chains.thin
+        if most < 2 or _needs_more(found.rhat) > most:
             break
-        wanted = int(min(np.ceil(thin * ENOUGH * n_draws / max(found.ess, 1.0)), MOST_THIN))
-        longer = chains.thinned(range(wanted, thin, -1), budget)
+        wanted = int(min(np.ceil(ENOUGH * n_draws / max(found.ess, 1.0)), most))
+        longer = chains.thinned(range(wanted, 1, -1), budget)
         if longer is None:
             break
-        thin, chains = longer
+        chains = longer
         found = _weighed(proposal, chains, n_draws, rng)
     return found
 

@@ -5,9 +5,11 @@ steeper as τ grows. The step of a trajectory that moves s = log τ must then su
 With s held fixed each chain has a step of its own, ε τ^-`STEEPENING` up to a factor. In turn:
 
 * s and the coefficients move together, θ_j → loc_j + e^a (θ_j - loc_j) and s → s + a, with normal a
-  of two sizes, each with the intercepts as they are and also times e^a. These are Metropolis steps
-  whose ratio has the factor e^{ma}, for the m parameters that move. In the limit of infinite scales
-  the posterior hardly changes along them.
+  of two sizes, while the intercepts are multiplied by e^{wa}, with w uniform in (0, 1). Of several
+  intercepts these are the deviations from their mean, of which the classes of softmax say nothing.
+  These are Metropolis steps whose ratio has the factor e^{(n + wm)a}, for n coefficients and m
+  directions of intercepts. Where scales are large the posterior hardly changes along them with
+  w = 0, and where the prior of the intercepts does not hold them back, with w = 1.
 * s moves alone, given the coefficients, by Metropolis steps that need no row.
 * θ moves at fixed s, by Hamiltonian Monte Carlo whose covariance of momenta is the Hessian at the
   nearest place of the path of modes.
@@ -23,10 +25,12 @@ from .collapse import REACH
 
 __all__ = ["Alternating"]
 
-STEEPENING = 0.7  # the step at fixed s falls with this power of τ
+STEEPENING = 0.5  # the step at fixed s falls with this power of τ
 SIZES = (3.0, 1.5)  # sds of a, in widths of the Laplace marginal of s
+TOGETHER = 4  # steps of each size, in a move of s and the coefficients
+LONGER = 1.6  # length of trajectories at fixed s, in those of trajectories of all parameters
 ALONE = (7.2, 2.4)  # sds of steps of s alone, in units of (2 n)^-½ for n coefficients
-FEWEST, MOST = 2, 16  # fewest and most leapfrog steps of a trajectory
+FEWEST, MOST = 2, 32  # fewest and most leapfrog steps of a trajectory
 
 
 class Alternating:
@@ -50,9 +54,9 @@ class Alternating:
         self.potential, self.path, self.rng = potential, path, rng
         self.phi, self.n_gradients, self.width = x, 0, width
         frame, n = potential.base.frame, len(path.scales.group)
-        model = frame.target.model
-        n_moved = (n, frame.target.n_parameters - model.n_extra)
-        self.moved = [np.arange(frame.target.n_parameters) < m for m in n_moved]
+        self.intercepts = slice(n, frame.target.n_parameters - frame.target.model.n_extra)
+        n_intercepts = self.intercepts.stop - n
+        self.n_moved = n, n_intercepts - (n_intercepts > 1)
         self.value = self._values(x)
 
     def _values(self, x):
@@ -67,35 +71,55 @@ class Alternating:
     def _accepted(self, x, value, log_ratio):
         """Move the chains that pass the Metropolis test to x, with potentials `value`.
 
-        Return the acceptance probabilities. They are zero beyond `REACH`, where θᵀθ at other scales
-        would cancel all digits of U.
+        Return which have moved, and the acceptance probabilities. These are zero beyond `REACH`,
+        where θᵀθ at other scales would cancel all digits of U.
         """
         possible = np.isfinite(log_ratio) & (np.abs(x[:, -1] - self.path.log_scales[0]) < REACH)
         change = np.where(possible, log_ratio, -np.inf)
         chance = np.exp(np.minimum(change, 0.0))
         moved = self.rng.random(len(x)) < chance
         self.phi, self.value = chosen(moved, x, self.phi), np.where(moved, value, self.value)
-        return chance
+        return moved, chance
 
-    def _scaled(self, x, a, moved):
-        """x after a step a: the parameters that move, less their loc, times e^a; and s + a."""
-        frame, scales = self.potential.base.frame, self.path.scales
-        theta = frame.theta(x[:, :-1])
-        about = np.zeros(theta.shape[1])
-        about[: len(scales.loc)] = scales.loc
-        theta += moved * np.expm1(a)[:, None] * (theta - about)
-        phi = preconditioning.solve(frame.F, theta - frame.centre.theta)
-        return np.concatenate([phi, x[:, -1:] + a[:, None]], axis=1)
+    def _rays(self):
+        """Of each chain θ_j - loc_j of the coefficients, and the intercepts less their mean, in φ.
+
+        A single intercept is its own ray. The result has the shape (2, n_chains, n_parameters).
+        """
+        frame, scales, own = self.potential.base.frame, self.path.scales, self.intercepts
+        theta = frame.theta(self.phi[:, :-1])
+        rays = np.zeros((2, *theta.shape))
+        rays[0, :, : own.start] = theta[:, : own.start] - scales.loc
+        rays[1, :, own] = theta[:, own]
+        if own.stop - own.start > 1:
+            rays[1, :, own] -= theta[:, own].mean(axis=1, keepdims=True)
+        flat = preconditioning.solve(frame.F, rays.reshape(-1, theta.shape[1]))
+        return flat.reshape(rays.shape)
 
     def move_together(self):
-        """Make the Metropolis steps that move s and the coefficients together."""
-        for moved in self.moved:
-            for size in SIZES:
-                a = size * self.width * self.rng.standard_normal(len(self.phi))
-                with np.errstate(all="ignore"):
-                    x = self._scaled(self.phi, a, moved)
-                    value = self._values(x)
-                    self._accepted(x, value, self.value - value + moved.sum() * a)
+        """Make the Metropolis steps that move s, the coefficients and the intercepts together."""
+        begun, rays = self.phi, self._rays()
+        values = self.potential.base.along_rays(begun[:, :-1], list(rays))
+        log_factors = np.zeros((2, len(begun)))
+        for size in TOGETHER * SIZES:
+            a = size * self.width * self.rng.standard_normal(len(begun))
+            steps = np.array([a, self.rng.random() * a])
+            with np.errstate(all="ignore"):
+                x, c = self._scaled(begun, rays, log_factors + steps)
+                value = values(c) + self.potential.of_scales(x)
+                log_ratio = self.value - value + self.n_moved @ steps
+                moved, _ = self._accepted(x, value, log_ratio)
+            log_factors += moved * steps
+
+    @staticmethod
+    def _scaled(begun, rays, log_factors):
+        """x after s and the rays have moved from where they began; and the multiples of the rays.
+
+        `log_factors`, (2, n_chains), are the logarithms of the factors of the rays.
+        """
+        c = np.expm1(log_factors)[:, :, None]
+        phi = begun[:, :-1] + (c * rays).sum(axis=0)
+        return np.concatenate([phi, (begun[:, -1] + log_factors[0])[:, None]], axis=1), c
 
     def move_alone(self):
         """Make the Metropolis steps that move s given the coefficients."""
@@ -116,7 +140,7 @@ class Alternating:
         """Move φ by a trajectory with s fixed; return the acceptance probabilities."""
         x, s, n = self.phi.copy(), self.phi[:, -1], len(self.phi)
         roots, own = self.path.roots_near(s)
-        length = drawn_length(self.rng)
+        length = LONGER * drawn_length(self.rng)
         n_steps = int(np.clip(round(length / np.median(epsilon)), FEWEST, MOST))
         jitter = 1.0 + JITTER * (2.0 * self.rng.random(n) - 1.0)
         with np.errstate(over="ignore"):
@@ -135,7 +159,8 @@ class Alternating:
                 x[:, :-1] += step * _products(roots, own, p)
                 p -= (1.0 if k < n_steps - 1 else 0.5) * step * slope()
             value = self._values(x)
-            return self._accepted(x, value, before - value - 0.5 * np.square(p).sum(axis=1))
+            change = before - value - 0.5 * np.square(p).sum(axis=1)
+            return self._accepted(x, value, change)[1]
 
 
 def _products(roots, own, rows, transposed=False):

@@ -612,9 +612,11 @@ def test_the_price_of_chains_in_lockstep_is_told_when_it_is_about_known():
     assert 8 * then < 0.35 * chains.n_gradients
     assert 0.7 < expected / chains.n_gradients < 1.4
     first = chains.n_gradients
-    thin, longer = chains.thinned([3], budget)
-    assert thin == 3
+    longer = chains.thinned([3], budget)
+    assert longer.thin == 3
     assert longer.phi.shape == chains.phi.shape
+    kept = chains.phi.shape[1] // 3
+    np.testing.assert_array_equal(longer.phi[:, :kept], chains.phi[:, 2::3])
     assert 8 * told[1][1] == first
     assert 0.8 < told[1][0] / chains.n_gradients < 1.2
 
@@ -625,8 +627,11 @@ def test_chains_that_thinning_cannot_save_are_not_thinned(monkeypatch, rhat, n_r
     runs = []
 
     class Chains:
+        thin = 1
+
         def thinned(self, thins, budget):
-            return thins[0], self
+            self.thin *= thins[0]
+            return self
 
     def weighed(*_):
         runs.append(rhat)
@@ -646,8 +651,8 @@ def test_draws_are_thinned_as_far_as_the_budget_allows():
     start = np.random.default_rng(0).normal(size=(8, frame.target.n_parameters))
     chains = run_lockstep(proposal.surrogate, proposal.warps, start, 800, rng)
     each = chains.n_gradients  # more than the draws took, and less than two further series take
-    thin, _ = chains.thinned(range(8, 1, -1), Budget(most=4.0 * each))
-    assert 1 < thin < 8
+    longer = chains.thinned(range(8, 1, -1), Budget(most=4.0 * each))
+    assert 1 < longer.thin < 8
     assert chains.thinned(range(8, 1, -1), Budget(most=1.0 * chains.n_gradients)) is None
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor
 from skbayes_sg.diagnostics import convergence
-from skbayes_sg.importance import lockstep
+from skbayes_sg.importance import lockstep, potential
 from skbayes_sg.priors import HalfCauchy, Normal
 from skbayes_sg.shrinkage import alternating, choose
 from skbayes_sg.shrinkage.alternating import Alternating
@@ -49,30 +49,53 @@ def motion(request, monkeypatch):
     return proposal.other_motion(proposal.warps.position(start)[0], np.random.default_rng(2))
 
 
-def test_moves_of_scale_and_coefficients_have_their_determinant(motion):
-    """m a is the logarithm of the determinant of the map, whose inverse is that of -a."""
-    x, n = motion.phi, motion.phi.shape[1]
-    a, h = 0.7, 1e-5
-    for moved in motion.moved:
+def scaled(motion, x, steps):
+    """Rows x after steps (a, wa) of the logarithms of the scale and of the intercepts' factor."""
+    motion.phi = x
+    log_factors = np.multiply.outer(steps, np.ones(len(x)))
+    return motion._scaled(x, motion._rays(), log_factors)[0]
 
-        def there(row, a=a, moved=moved):
-            return motion._scaled(row[None], np.array([a]), moved)[0]
 
-        columns = [(there(x[0] + h * e) - there(x[0] - h * e)) / (2.0 * h) for e in np.eye(n)]
-        found = np.linalg.slogdet(np.transpose(columns))[1]
-        np.testing.assert_allclose(found, moved.sum() * a, rtol=1e-7)
-        np.testing.assert_allclose(there(there(x[0]), -a), x[0], atol=1e-10)
+@pytest.mark.parametrize("w", [0.0, 0.3, 1.0])
+def test_moves_of_scale_and_coefficients_have_their_determinant(motion, w):
+    """(n + wm) a is the logarithm of the determinant of the map, whose inverse is that of -a."""
+    x, h = motion.phi[0], 1e-5
+    steps = 0.7 * np.array([1.0, w])
+
+    def there(row, steps=steps):
+        return scaled(motion, row[None], steps)[0]
+
+    columns = [(there(x + h * e) - there(x - h * e)) / (2.0 * h) for e in np.eye(len(x))]
+    found = np.linalg.slogdet(np.transpose(columns))[1]
+    np.testing.assert_allclose(found, motion.n_moved @ steps, rtol=1e-7)
+    np.testing.assert_allclose(there(there(x), -steps), x, atol=1e-10)
 
 
 def test_coefficients_over_their_scale_stay_where_they_are(motion):
-    frame, scales = motion.potential.base.frame, motion.path.scales
-    x = motion._scaled(motion.phi, np.full(6, -1.3), motion.moved[0])
-    before, after = (frame.theta(own[:, :-1]) for own in (motion.phi, x))
+    """And so does the mean of several intercepts, whose deviations from it are multiplied."""
+    frame, scales, begun = motion.potential.base.frame, motion.path.scales, motion.phi
+    x = scaled(motion, begun, np.array([-1.3, -0.4]))
+    before, after = (frame.theta(own[:, :-1]) for own in (begun, x))
     n = len(scales.loc)
     ratio = (after[:, :n] - scales.loc) / (before[:, :n] - scales.loc)
     np.testing.assert_allclose(ratio, np.exp(-1.3), rtol=1e-9)
-    np.testing.assert_allclose(after[:, n:], before[:, n:], atol=1e-10)
-    np.testing.assert_allclose(x[:, -1], motion.phi[:, -1] - 1.3)
+    mean = before[:, n:].mean(axis=1, keepdims=True) if before.shape[1] > n + 1 else 0.0
+    expected = mean + np.exp(-0.4) * (before[:, n:] - mean)
+    np.testing.assert_allclose(after[:, n:], expected, atol=1e-10)
+    np.testing.assert_allclose(x[:, -1], begun[:, -1] - 1.3)
+
+
+@pytest.mark.parametrize("most", [0, 1 << 24])
+def test_potentials_along_rays_are_those_of_where_these_lead(motion, monkeypatch, most):
+    """With the predictors of all rows kept, and with products for each place."""
+    monkeypatch.setattr(potential, "MOST_ALONG", most)
+    base, rng = motion.potential.base, np.random.default_rng(7)
+    phi, rays = motion.phi[:, :-1], rng.normal(size=(2, *motion.phi[:, :-1].shape))
+    values = base.along_rays(phi, list(rays))
+    for _ in range(2):
+        c = rng.normal(size=(2, len(phi), 1))
+        expected = base.values(phi + (c * rays).sum(axis=0))
+        np.testing.assert_allclose(values(c), expected, rtol=1e-12)
 
 
 @pytest.mark.slow_for("BayesianLogisticRegression")

@@ -1812,7 +1812,7 @@ MUTANTS = [
     ),
     Mutant(
         "moves of a scale without their determinant", "shrinkage/alternating.py",
-        "self.value - value + moved.sum() * a", "self.value - value",
+        "self.value - value + self.n_moved @ steps", "self.value - value",
         "test_alternating.py::test_chains_have_the_law_of_a_grid[False]",
     ),
     Mutant(
