@@ -69,16 +69,24 @@ def robust_starts(target):
 
 
 def _least_squares(A, y, weight):
-    """Coefficients of weighted least squares; columns are scaled to norm one for accuracy."""
+    """Coefficients of weighted least squares; columns are scaled to norm one for accuracy.
+
+    Columns of zeros, such as those of levels without rows, have the coefficient zero.
+    """
     root = np.sqrt(weight)
-    size = np.maximum(linalg.norm(root[:, None] * A, axis=0), np.finfo(float).tiny)
+    size = _or_one(linalg.norm(root[:, None] * A, axis=0))
     return linalg.lstsq(root[:, None] * A / size, root * y)[0] / size
+
+
+def _or_one(size):
+    """Sizes of columns, and one for those that are zero."""
+    return np.where(size > 0.0, size, 1.0)
 
 
 def _elemental(A, y):
     """Exact fits of random subsets of as many rows as there are coefficients."""
     rng, p = streams.fixed(), A.shape[1]
-    size = np.maximum(np.abs(A).max(axis=0), np.finfo(float).tiny)
+    size = _or_one(np.abs(A).max(axis=0))
     found = []
     for _ in range(SUBSETS if p <= 20 else 20):
         rows = rng.choice(len(y), min(p, len(y)), replace=False)

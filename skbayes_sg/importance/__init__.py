@@ -18,4 +18,5 @@ Pareto k says whether they can be trusted. One file a step, in the order in whic
 `mixture`      one proposal a mode, for posteriors with several modes
 `flat_tails`   whether the posterior has tails where the proposal has no draws
 `sample`       draws of a proposal, weighed, judged and resampled
+`scores`       gradients by which draws are judged, exact where expansions would mislead
 """

@@ -24,6 +24,7 @@ from ..importance.flat_tails import has_flat_tails
 from ..importance.lockstep import Budget
 from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws
+from ..importance.scores import gradients_for_scores
 from ..priors import StudentT
 from ..priors.families import of_family
 from .crossing import told_of_search
@@ -342,9 +343,9 @@ def _worst(errors, mcse):
 def _scores(proposal, phi, found, n_modes):
     """Return gradients of log p in θ at draws, and in words what they were computed from.
 
-    Where all rows would take too long, as many rows are exact as in the weights: with fewer, the
-    draws could look wrong because the scores are. Where that takes too long as well, or expansions
-    around a single mode do not suffice, they are None.
+    Where all rows would take too long, as many rows are exact as in the weights, and all rows at
+    the far draws where expansions would make right draws look wrong. Where that takes too long as
+    well, or expansions around a single mode do not suffice, they are None.
     """
     target = proposal.frame.target
     to_fourth = found.order == 4 and target.n_rows > ALL_SCORED
@@ -355,9 +356,14 @@ def _scores(proposal, phi, found, n_modes):
     if phi.size * target.model.n_predictors * n > SCORES_WORK or one_sided:
         return None, ""
     potential = proposal.to_fourth_order if to_fourth else proposal.potential(n)
-    slopes = potential.gradients(phi.reshape(-1, phi.shape[-1])).reshape(phi.shape)
-    scores = in_single_precision(proposal.frame.scores(slopes))
-    if n == target.n_rows:
+    of_a_draw = target.n_rows * target.model.n_predictors * target.n_parameters
+    draws, most = phi.reshape(-1, phi.shape[-1]), SCORES_WORK / of_a_draw
+    found = gradients_for_scores(proposal, potential, draws, most)
+    if found is None:
+        return None, ""
+    slopes, n_all = found
+    scores = in_single_precision(proposal.frame.scores(slopes.reshape(phi.shape)))
+    if n_all == len(draws):
         return scores, "all rows"
-    order = "fourth" if to_fourth else "second"
-    return scores, f"{n} rows, and the others to {order} order"
+    far = f"; all rows at the {n_all} farthest draws" if n_all else ""
+    return scores, f"{n} rows, and the others to {'fourth' if to_fourth else 'second'} order{far}"

@@ -1,5 +1,7 @@
 """The search for modes: what it finds, what it leaves alone, and how it weighs."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import integrate
@@ -7,7 +9,7 @@ from scipy import integrate
 from skbayes_sg.engine.target import Target
 from skbayes_sg.geometry import modes as search
 from skbayes_sg.geometry.modes import Modes, find_modes, may_have_modes
-from skbayes_sg.geometry.robust_modes import turned
+from skbayes_sg.geometry.robust_modes import _least_squares, robust_starts, turned
 from skbayes_sg.models import Linear, LinearKnownNoise, Logistic, Poisson, Robust
 from skbayes_sg.priors import Flat, Gamma, HalfStudentT, Laplace, Normal, StudentT, Units
 from skbayes_sg.recipe.choose import frame_of
@@ -321,3 +323,19 @@ def test_descents_end_when_all_have_taken_far_more_steps_than_predicted(monkeypa
     monkeypatch.setattr(search, "STEPS", 1)  # and FEWEST are allowed
     find_modes(frame)
     assert search.FEWEST < len(steps) <= search.FEWEST + search.MOST < many
+
+
+def test_parts_of_the_rows_may_lack_levels():
+    """Starting points are finite where a part has no row of a level: its coefficient is zero."""
+    rng = np.random.default_rng(3)
+    A = np.column_stack([np.eye(30)[np.arange(60) % 30], np.ones(60)])
+    y = rng.standard_t(2, size=60)
+    target = robust(A[:, :-1], y).target
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        starts = np.array(list(robust_starts(target)))
+    assert len(starts) > 1
+    assert np.abs(starts).max() < 100.0
+    part = A[:10]
+    beta = _least_squares(part, y[:10], np.ones(10))
+    assert not beta[10:30].any()

@@ -990,6 +990,21 @@ MUTANTS = [
     ),
     # -- independent draws
     Mutant(
+        "scores of far draws by expansions", "importance/scores.py",
+        "g[far] = proposal.exact.gradients(phi[far])", "pass",
+        "test_scores_far_out.py::test_the_farthest_draws_are_exact_and_the_others_nearly",
+    ),
+    Mutant(
+        "thinned draws that are the first of all", "importance/lockstep.py",
+        "np.arange(k - 1, n, k)", "np.arange(n // k)",
+        "test_importance.py::test_the_price_of_chains_in_lockstep_is_told_when_it_is_about_known",
+    ),
+    Mutant(
+        "intercepts whose mean moves with the scale", "shrinkage/alternating.py",
+        "rays[1, :, own] -= theta[:, own].mean(axis=1, keepdims=True)", "pass",
+        "test_alternating.py::test_coefficients_over_their_scale_stay_where_they_are",
+    ),
+    Mutant(
         "weights with the Jacobian upside down", "importance/sample.py",
         "np.square(psi).sum(axis=1) - log_det", "np.square(psi).sum(axis=1) + log_det",
         f"{IMPORTANCE}::test_a_wrong_warp_costs_efficiency_and_not_correctness",
