@@ -23,8 +23,8 @@ from .._base.jit import uncached
 from .._base.validation import Parameters
 from ..exceptions import InvalidParameterError
 
-__all__ = ["compiled", "differences_of", "first_difference", "named_errors", "of_shape", "steps_of"]
-__all__ += ["NOT_COMPLEX", "check_calls", "check_function", "check_lengths"]
+__all__ = ["compiled", "differences_of", "first_difference", "guarded", "named_errors", "of_shape"]
+__all__ += ["NOT_COMPLEX", "check_calls", "check_function", "check_lengths", "steps_of"]
 
 TINY = 1e-20  # ε, the size of a complex step
 STEP = 1e-3  # step h of a central difference, in units of the argument
@@ -60,6 +60,23 @@ def steps_of(value):
             moved[j] = z[j]
 
     return compiled(slope)
+
+
+def guarded(slope):
+    """Return the function `slope` with NaN in the place of what it raises.
+
+    A division of complex numbers by zero is an error where that of real numbers gives infinity, as
+    for e^-2η at predictors that a search only passes.
+    """
+    slope = compiled(slope)
+
+    def found(z, y, unit, out):
+        try:
+            slope(z, y, unit, out)
+        except Exception:
+            out[:] = np.nan
+
+    return compiled(found)
 
 
 def differences_of(value):

@@ -13,7 +13,15 @@ import numpy as np
 from .._base import streams
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
 from ..models import Model
-from .derivatives import NOT_COMPLEX, STEP, compiled, differences_of, first_difference, steps_of
+from .derivatives import (
+    NOT_COMPLEX,
+    STEP,
+    compiled,
+    differences_of,
+    first_difference,
+    guarded,
+    steps_of,
+)
 from .frozen_values import frozen
 
 __all__ = ["CustomLaw", "differences_law_of", "law_of"]
@@ -126,6 +134,7 @@ class CustomLaw(Model):
     """The model whose likelihood is a function of a user; `law_of` makes and caches it."""
 
     separable = False
+    sure_start = False
     n_prior_starts = 10  # nothing is known about the shape of the user's function
     has_edge = True  # nothing is known about the behaviour of the user's function near zero
     cost = 2.0  # of complex steps; differences cost `BY_DIFFERENCES`
@@ -148,7 +157,7 @@ class CustomLaw(Model):
         steps, K = steps_of(self.value), self.n_predictors
         try:
             steps(np.zeros(K), 1.0, np.ones(K), np.empty(K))
-            return "complex step", steps
+            return "complex step", guarded(steps)
         except NOT_COMPLEX:
             return "finite difference", self.differences
 

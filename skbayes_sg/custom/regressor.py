@@ -71,6 +71,15 @@ def _different(y, most):
     return found[np.linspace(0, len(found) - 1, min(len(found), most)).astype(int)]
 
 
+def _ordinary(law, y, unit):
+    """Return predictors z = (η, log extras) of usual sizes for responses y, z = 0 first."""
+    middle, size = np.median(y), np.median(np.abs(y))
+    etas = 0.0, middle, np.log(size) if size > 0.0 else 0.0
+    logs = np.log([1.0, unit, 0.1, 0.01, 1.0 / unit])
+    K, E = law.n_linear, law.n_extra
+    return np.array([np.r_[np.full(K, eta), np.full(E, own)] for eta in etas for own in logs])
+
+
 def _called(law, places, y):
     """Return arguments (eta, y, *extras) at predictors z of `places` and at different responses."""
     K = law.n_linear
@@ -327,12 +336,13 @@ class CustomRegressor(BayesianRegressor):
         return f"eta{f'[{j}]' if K > 1 else ''}" if j < K else f"log {list(self._positive)[j - K]}"
 
     def _check_finite(self, law, y, unit):
-        """Raise `ValueError` if f of some response is finite at neither of two points.
+        """Raise `ValueError` if f of some response is finite at none of several points.
 
-        These are z = 0, and linear predictors at the median of y with extras equal to `unit`.
+        Linear predictors are zero, the median of y or its logarithm, and extras one, `unit`, or
+        smaller.
         """
-        places = self._tried(law, y, unit)
-        name, tried = f"log_likelihood of {type(self).__name__}", places[:2]
+        places, tried = self._tried(law, y, unit), _ordinary(law, y, unit)
+        name = f"log_likelihood of {type(self).__name__}"
         check_calls(self.log_likelihood, name, _called(law, places, y))
         with np.errstate(all="ignore"):
             values = law.log_likelihood(np.tile(tried, (len(y), 1, 1)), y)

@@ -12,7 +12,14 @@ from .._base import streams
 from ..densities.density import RowDensity
 from ..kernels.layout import FACT_WEIGHT
 from .arrays import OVERHEAD, functions_of, kernels_of
-from .derivatives import NOT_COMPLEX, compiled, differences_of, first_difference, steps_of
+from .derivatives import (
+    NOT_COMPLEX,
+    compiled,
+    differences_of,
+    first_difference,
+    guarded,
+    steps_of,
+)
 from .frozen_values import frozen
 
 __all__ = ["RowLaw", "row_law_of"]
@@ -161,7 +168,7 @@ class RowLaw(RowDensity):
         steps, D = steps_of(f), self.n_extra
         try:
             steps(np.ones(D), np.ones(width), np.ones(D), np.empty(D))
-            return "complex step", steps
+            return "complex step", guarded(steps)
         except NOT_COMPLEX:
             return "finite difference", self._differences
 

@@ -17,8 +17,8 @@ from ..models import LinearKnownNoise, Softmax
 from ..priors import Flat, Laplace
 from ..priors.columns import LOC, SCALE, SHAPE
 from ..priors.families import of_family
-from ..priors.table import starting_point
 from . import preconditioning
+from .first_place import first_place, some_rows
 from .noise_collapse import has_collapsed, is_near, may_collapse, weighted_centre
 
 __all__ = ["Centre", "check_independent", "check_proper", "check_width", "decrement"]
@@ -38,9 +38,6 @@ DEPENDENT = 1e-13
 """Columns count as linearly dependent if the Hessian, scaled to a unit diagonal, has an eigenvalue
 below this.
 """
-
-COMPARED = 2000
-"""Number of rows, at most, by which a starting point is compared with the middle of the prior."""
 
 RESTARTS = 5
 """How often Newton steps begin, at most, where rounding errors end them before a noise's floor."""
@@ -286,15 +283,12 @@ def _has_no_bound(target):
 def is_good_start(target, theta):
     """Whether the search for the mode may begin at θ, the mode of other rows or another prior.
 
-    It had better begin in the middle of the prior if U, of some of the rows, is lower there.
+    It had better begin at the first place of all if U, of some of the rows, is lower there.
     """
     if _has_no_bound(target):  # `find_centre` would return the starting point as it is
         return False
-    n, part = target.n_rows, target
-    if n > COMPARED:
-        rows = np.linspace(0, n - 1, COMPARED).astype(int)
-        part = target.take(rows, target.weight[rows] * (n / COMPARED))
-    points = theta, starting_point(target.prior)
+    part = some_rows(target)
+    points = theta, first_place(target)
     with np.errstate(all="ignore"):  # θ may be anything
         values = [part.value_and_gradient(point)[0] for point in points]
     return bool(np.isfinite(theta).all() and values[0] < values[1])
@@ -317,9 +311,9 @@ def find_centre(target, *, dense, rng, tolerance=0.5, start=None):
     tolerance : float
         Largest distance, in posterior standard deviations; with few rows it is a thousandth.
     start : array of shape (n_parameters,), optional
-        The starting point; the middle of the prior if None.
+        The starting point; that of `first_place` if None.
     """
-    theta = starting_point(target.prior) if start is None else start
+    theta = first_place(target) if start is None else start
     laplace, is_good = of_family(target.prior, Laplace), start is not None
     smooth = target.with_prior(_smoothed(target.prior, target.prior[:, SCALE]))
     if _has_no_bound(target):
@@ -373,7 +367,7 @@ def check_independent(target, dense):
             target.X, 0.0, target.weight, LinearKnownNoise(), prior, intercept=target.intercept
         )
     flat = flat[: target.n_parameters]
-    H = target.likelihood_hessian(starting_point(target.prior))[np.ix_(flat, flat)]
+    H = target.likelihood_hessian(first_place(target))[np.ix_(flat, flat)]
     scale = 1.0 / np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))
     if linalg.eigvalsh(scale[:, None] * H * scale)[0] >= DEPENDENT:
         return

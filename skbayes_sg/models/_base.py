@@ -77,6 +77,8 @@ class Model:
         Whether the densities of the positive parameters need not vanish at zero.
     convex : bool
         Whether ℓ_i is known to be convex in η_i. Where it is not, fits look for several modes.
+    sure_start : bool
+        Whether searches for a mode may begin in the middle of the prior, wherever that is.
     n_prior_starts : int
         From how many draws of the prior, and their mirror images, fits look for several modes.
     cost : float
@@ -100,6 +102,7 @@ class Model:
     location_scale = False
     has_edge = False
     convex = False
+    sure_start = True
     n_prior_starts = 2
     cost = 1.0
     cost_of_many = 0.2

@@ -56,7 +56,8 @@ def run_exact(modes, request, watch=None):
     price = Price(f"{type(dynamics).__name__} on all {target.counted}", _remedy(target))
     price.tell(seconds_of_chains(target, request))
     adapt = request.step_size is None
-    step_size = Constant(0.25 / frame.curvature_range[1]) if adapt else request.step_size
+    steepest = np.abs(frame.curvature_range).max()  # of a place without a minimum it is negative
+    step_size = Constant(0.25 / steepest) if adapt else request.step_size
     pieces = target.model, Full(), AllRows(), dynamics
     steps = {"step_size": step_size, "adapt": adapt}
     setup = Setup(frame.problem(Full()), *pieces, target.n_rows, **steps)

@@ -990,6 +990,11 @@ MUTANTS = [
     ),
     # -- independent draws
     Mutant(
+        "searches that begin in the middle of the prior", "geometry/first_place.py",
+        "places[np.argmin(np.where(np.isfinite(values), values, np.inf))]", "places[0]",
+        "test_survival_times.py::test_searches_begin_at_the_lowest_of_several_places",
+    ),
+    Mutant(
         "scores of far draws by expansions", "importance/scores.py",
         "g[far] = proposal.exact.gradients(phi[far])", "pass",
         "test_scores_far_out.py::test_the_farthest_draws_are_exact_and_the_others_nearly",
