@@ -167,13 +167,8 @@ def _outcome(found, frame, request, watch):
     draws = frame.theta(found.phi).reshape(request.n_chains, request.n_draws, -1)
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
-    k = float(np.fmax(found.certificate.pareto_k, 0.0))
-    measured = {"min_ess": found.ess, "max_rhat": found.rhat, "pareto_k": k}
-    measured["weights_ess"] = found.certificate.ess
+    measured = found.measured
     measured |= {f"lockstep_{name}": value for name, value in found.chains.items()}
-    evidence = {"resampled_share": np.array([found.share]), "pareto_k": np.array([k])}
-    if not found.chains:
-        evidence["independent"] = np.ones(1)
     rows = np.full(draws.shape[:2], float(frame.target.n_rows))
     chosen = chosen_without_steps(Importance(), frame.kind, frame.target.n_rows)
-    return Outcome(draws, chosen, measured, rows, evidence=evidence)
+    return Outcome(draws, chosen, measured, rows, evidence=found.evidence(1))

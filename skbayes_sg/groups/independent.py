@@ -313,11 +313,8 @@ def _outcome(found, proposed, request, watch):
         every = some[:, chosen].astype(np.float64)
         moments[:, own] = every.mean(axis=1), every.std(axis=1)
         out[own] = some[:, at]
-    k = float(np.fmax(found.certificate.pareto_k, 0.0))
-    measured = {"min_ess": found.ess, "max_rhat": found.rhat, "pareto_k": k}
-    measured |= {"weights_ess": found.certificate.ess, "effects_min_ess": found.ess}
-    ones = np.ones(draws.shape[2])
-    evidence = {"independent": ones, "pareto_k": k * ones, "resampled_share": found.share * ones}
+    measured = found.measured | {"effects_min_ess": float(found.ess)}
+    evidence = found.evidence(draws.shape[2])
     return GroupOutcome(
         draws, [out], [moments], Importance(), measured, kept=kept, evidence=evidence
     )

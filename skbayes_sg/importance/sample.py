@@ -81,6 +81,23 @@ class CertifiedDraws:
         return self.ess / len(self.phi)
 
     @property
+    def pareto_k(self):
+        """Pareto k of the weights, at least 0: a smaller one says no more."""
+        return float(np.fmax(self.certificate.pareto_k, 0.0))
+
+    @property
+    def measured(self):
+        """What `diagnostics_` says of the draws: sample sizes, R-hat and Pareto k."""
+        found = {"min_ess": float(self.ess), "max_rhat": float(self.rhat)}
+        return found | {"pareto_k": self.pareto_k, "weights_ess": self.certificate.ess}
+
+    def evidence(self, n_parameters):
+        """What `Posterior.evidence` says of each parameter: the same for all of them."""
+        told = {"resampled_share": self.share, "pareto_k": self.pareto_k}
+        told |= {} if self.chains else {"independent": 1.0}
+        return {name: np.full(n_parameters, value) for name, value in told.items()}
+
+    @property
     def is_sound(self):
         """Whether the effective draws can be believed, and are not all too few."""
         some = self.ess > FEW_EFFECTIVE * len(self.phi)

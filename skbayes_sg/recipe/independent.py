@@ -247,15 +247,11 @@ def measured_of(found, proposal, draws, request):
     R-hat is that of the chains of the posterior. That of the chains in lockstep, which are short
     and many, is larger and has a limit of its own: it is given as "lockstep_rhat".
     """
-    rhat, chains = 1.0, dict(found.chains)  # independent draws are in random order
+    measured, chains = found.measured, dict(found.chains)
     if found.chains:
         rhat, _ = convergence.worst_rhat(request.parameters(draws))
-        chains["rhat"] = found.rhat
-    return {
-        "min_ess": float(found.ess),
-        "max_rhat": float(rhat),
-        "pareto_k": float(np.fmax(found.certificate.pareto_k, 0.0)),
-        "weights_ess": found.certificate.ess,
+        measured["max_rhat"], chains["rhat"] = float(rhat), found.rhat
+    return measured | {
         "left_out": found.left,
         "rows_exact": float(found.n_exact),
         "rows_skewed": float(len(proposal.hard)),
@@ -291,10 +287,7 @@ def _outcome(proposal, found, modes, request, watch):
     told, evidence = told_of_search(modes)
     measured |= told | {f"mode_share_{m}": float(s) for m, s in enumerate(found.shares)}
     rows = np.full(draws.shape[:2], float(frame.target.n_rows))
-    evidence["resampled_share"] = np.full(draws.shape[2], found.share)
-    evidence["pareto_k"] = np.full(draws.shape[2], measured["pareto_k"])
-    if not found.chains:
-        evidence["independent"] = np.ones(draws.shape[2])
+    evidence |= found.evidence(draws.shape[2])
     if scores_of == "all rows" and shape[1] >= LEAST_DRAWS:
         evidence |= _of_predictors(frame.target, draws, scores)
     return Outcome(

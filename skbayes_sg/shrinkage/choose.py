@@ -232,11 +232,7 @@ def _outcome(proposal, found, request, watch):
     measured = measured_of(found, proposal, draws, request)
     moments, kept = moments_and_kept(draws, request)
     draws = draws[:, kept]
-    evidence = {
-        "resampled_share": np.full(draws.shape[2], found.share),
-        "pareto_k": np.full(draws.shape[2], measured["pareto_k"]),
-        "heavy_tail": np.zeros(draws.shape[2]),
-    }
+    evidence = found.evidence(draws.shape[2]) | {"heavy_tail": np.zeros(draws.shape[2])}
     evidence["heavy_tail"][D : D + scales.n_scales] = _heavy_tails(
         scales, theta[0], found.phi[:, D:]
     )
