@@ -9,7 +9,7 @@ from .certificate import LARGEST_K, Certificate, certified, resampled
 from .lockstep import ADAPTATION, N_CHAINS, UNLIMITED, draws_of_each, run_lockstep
 from .proposal import matched_normals
 
-__all__ = ["CertifiedDraws", "accurate", "certified_draws", "effective"]
+__all__ = ["CertifiedDraws", "accurate", "certified_draws", "draws_of_chains", "effective"]
 
 LEAST_DRAWS = 1000  # least number of proposed draws, so that Pareto k can be estimated
 CHECKED = 32  # draws at which potentials are compared with that of all rows
@@ -140,6 +140,15 @@ def certified_draws(proposal, n_draws, rng, budget_of=lambda proposal: UNLIMITED
     if cut and found is not None and found.holds:
         return found
     return max(filter(None, (independent, found)), key=lambda draws: (draws.holds, draws.ess))
+
+
+def draws_of_chains(proposal, n_draws, rng, budget_of):
+    """`CertifiedDraws` of chains in lockstep, as in `certified_draws`; None if too dear."""
+    psi, phi, log_q = _proposed(proposal, LEAST_DRAWS, rng)
+    with np.errstate(all="ignore"):
+        log_weights = -accurate(proposal, phi)[0].values(phi) - log_q
+    start = _starts(proposal, psi, log_weights, rng)
+    return _in_lockstep(proposal, start, n_draws, rng, budget_of)
 
 
 def _starts(proposal, psi, log_weights, rng):

@@ -23,9 +23,9 @@ from ..importance.fit import MOST_WARPED, fit_proposal
 from ..importance.flat_tails import has_flat_tails
 from ..importance.lockstep import Budget
 from ..importance.mixture import mixed_draws
-from ..importance.sample import certified_draws
+from ..importance.sample import certified_draws, draws_of_chains
 from ..importance.scores import gradients_for_scores
-from ..priors import StudentT
+from ..priors import Flat, Normal, StudentT
 from ..priors.families import of_family
 from .crossing import told_of_search
 from .final_run import in_single_precision
@@ -141,7 +141,9 @@ def run_independent(modes, request, watch=None):
         found = with_ess_in_theta(
             weighed_draws(modes, proposals, n, rng, partial(_budget, request)), frame, request
         )
-    if not named and _gives_way(found, modes, n, request):
+        if not named and _gives_way(found, modes, n, request):
+            found = _of_chains(modes, proposals, found, request, rng)
+    if found is None:
         return None
     if not found.holds:
         if not named and not found.is_sound:
@@ -153,6 +155,28 @@ def run_independent(modes, request, watch=None):
         if is_cheap and not named and _is_contradicted(outcome):
             return None
     return warned_of_chains(outcome, request)
+
+
+def _of_chains(modes, proposals, found, request, rng):
+    """Draws of chains in lockstep where independent ones give way; None if other chains are better.
+
+    Chains on all rows begin without the warps, and take far longer than predicted where these
+    matter. They are better where they are cheap, or the posterior has several modes, or tails that
+    normal priors do not end: chains in lockstep are short.
+    """
+    target = modes.frame.target
+    is_cheap = seconds_of_chains(target, request) <= EXACT_SECONDS
+    if is_cheap or found.chains or _needs_mixture(modes) or suits_gibbs(target):
+        return None
+    ends_tails = of_family(target.prior, Normal, Flat).all()
+    if found.certificate.pareto_k > FINITE and not ends_tails:
+        return None
+    n = request.n_chains * request.n_draws
+    other = draws_of_chains(proposals[0], n, rng, partial(_budget, request))
+    if other is None:
+        return None
+    other = with_ess_in_theta(other, modes.frame, request)
+    return other if other.holds else None
 
 
 def _gives_way(found, modes, n_draws, request):
@@ -251,12 +275,16 @@ def measured_of(found, proposal, draws, request):
     if found.chains:
         rhat, _ = convergence.worst_rhat(request.parameters(draws))
         measured["max_rhat"], chains["rhat"] = float(rhat), found.rhat
-    return measured | {
-        "left_out": found.left,
-        "rows_exact": float(found.n_exact),
-        "rows_skewed": float(len(proposal.hard)),
-        "directions_warped": float(len(proposal.warps)),
-    } | {f"lockstep_{name}": float(value) for name, value in chains.items()}
+    return (
+        measured
+        | {
+            "left_out": found.left,
+            "rows_exact": float(found.n_exact),
+            "rows_skewed": float(len(proposal.hard)),
+            "directions_warped": float(len(proposal.warps)),
+        }
+        | {f"lockstep_{name}": float(value) for name, value in chains.items()}
+    )
 
 
 def warned_of_chains(outcome, request):

@@ -21,6 +21,7 @@ from skbayes_sg.dynamics import Importance
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning
 from skbayes_sg.importance import certificate
+from skbayes_sg.importance.sample import certified_draws
 from skbayes_sg.models import Poisson
 from skbayes_sg.priors import Laplace, Normal, StudentT
 from skbayes_sg.recipe import independent
@@ -30,24 +31,47 @@ from skbayes_sg.recipe.request import Request
 @pytest.mark.parametrize(
     ("share", "seconds", "sampler", "kept"),
     [
-        (0.3, 9.0, "auto", "importance"),
-        (0.2, 9.0, "auto", "hmc"),
-        (0.2, 9.0, "importance", "importance"),
-        (0.2, 11.0, "auto", "importance"),  # chains are dear
+        (0.3, 9.0, "auto", "independent"),
+        (0.2, 9.0, "auto", "lockstep"),
+        (0.2, 0.9, "auto", "hmc"),  # chains on all rows are cheap
+        (0.2, 9.0, "importance", "independent"),
+        (0.2, 11.0, "auto", "independent"),  # chains are dear
     ],
 )
 def test_few_effective_draws_give_way_to_bearable_chains(
     monkeypatch, share, seconds, sampler, kept
 ):
-    weighed = independent.weighed_draws
+    assert kind_of(poor_fit(monkeypatch, share, seconds, sampler)) == kept
 
-    def poor(modes, proposals, n_draws, *args):
-        return replace(weighed(modes, proposals, n_draws, *args), ess=share * n_draws)
+
+def test_chains_on_all_rows_follow_where_those_in_lockstep_fail(monkeypatch):
+    monkeypatch.setattr(independent, "draws_of_chains", lambda *_: None)
+    assert kind_of(poor_fit(monkeypatch, 0.2, 9.0, "auto")) == "hmc"
+    found = SimpleNamespace(chains={"epsilon": 0.1}, holds=False, ess=5.0)
+    monkeypatch.setattr(independent, "draws_of_chains", lambda *_: found)
+    monkeypatch.setattr(independent, "with_ess_in_theta", lambda found, *_: found)
+    assert kind_of(poor_fit(monkeypatch, 0.2, 9.0, "auto")) == "hmc"
+
+
+def poor_fit(monkeypatch, share, seconds, sampler):
+    """A fit whose independent draws are as effective as `share` says."""
+    weighed = certified_draws
+
+    def poor(modes, proposals, n_draws, rng, budget_of):
+        found = weighed(proposals[0], n_draws, rng, budget_of)
+        return replace(found, ess=share * n_draws)
 
     monkeypatch.setattr(independent, "weighed_draws", poor)
     monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: seconds)
     model = BayesianLogisticRegression(n_draws=200, sampler=sampler, random_state=0)
-    assert model.fit(*binary(300)).sampler_ == kept
+    return model.fit(*binary(300))
+
+
+def kind_of(model):
+    """How the draws were made."""
+    if model.sampler_ != "importance":
+        return model.sampler_
+    return "lockstep" if "lockstep_epsilon" in model.diagnostics_ else "independent"
 
 
 @pytest.mark.parametrize(("named", "sampler"), [("auto", "hmc"), ("importance", "importance")])
@@ -199,16 +223,17 @@ def certified(rows):
 
 
 @pytest.mark.parametrize(
-    ("k", "predicted", "sampler"),
+    ("k", "predicted", "kind"),
     [
         (0.4, 0.9, "hmc"),
-        (0.4, 1.1, "importance"),
+        (0.4, 1.1, "independent"),
         (0.55, 9.0, "hmc"),  # the weights have no variance
-        (0.55, 11.0, "importance"),
-        (0.45, 9.0, "importance"),
+        (0.55, 11.0, "independent"),
+        (0.45, 9.0, "independent"),
     ],
 )
-def test_tails_that_no_proposal_reaches_are_left_to_chains(monkeypatch, k, predicted, sampler):
+def test_tails_that_no_proposal_reaches_are_left_to_chains(monkeypatch, k, predicted, kind):
+    """To those in lockstep if normal priors end all tails."""
     weighed = independent.weighed_draws
 
     def heavy(modes, proposals, n_draws, *args):
@@ -217,8 +242,10 @@ def test_tails_that_no_proposal_reaches_are_left_to_chains(monkeypatch, k, predi
 
     monkeypatch.setattr(independent, "weighed_draws", heavy)
     monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: predicted)
-    model = BayesianLogisticRegression(n_draws=200, random_state=0)
-    assert model.fit(*binary(300)).sampler_ == sampler
+    model = BayesianLogisticRegression(prior="laplace", n_draws=200, random_state=0)
+    assert kind_of(model.fit(*binary(300))) == kind
+    if k > 0.5 and kind == "hmc":
+        assert kind_of(model.set_params(prior="normal").fit(*binary(300))) == "lockstep"
 
 
 @pytest.mark.slow

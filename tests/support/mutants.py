@@ -995,6 +995,12 @@ MUTANTS = [
         "test_survival_times.py::test_searches_begin_at_the_lowest_of_several_places",
     ),
     Mutant(
+        "chains on all rows before those in lockstep", "recipe/independent.py",
+        "found = _of_chains(modes, proposals, found, request, rng)", "found = None",
+        "test_independent.py::test_few_effective_draws_give_way_to_bearable_chains"
+        "[0.2-9.0-auto-lockstep]",
+    ),
+    Mutant(
         "scores of far draws by expansions", "importance/scores.py",
         "g[far] = proposal.exact.gradients(phi[far])", "pass",
         "test_scores_far_out.py::test_the_farthest_draws_are_exact_and_the_others_nearly",
