@@ -16,12 +16,12 @@ from ..estimators._parameters import with_shared_parameters
 from ..estimators._regression import BayesianRegressor, _spread
 from ..estimators._shards import Plan
 from ..estimators._store import all_or_nothing
+from ..geometry.first_place import first_place
 from ..geometry.mode import check_independent
 from ..kernels.layout import FACT_Y
 from ..models import LinearKnownNoise
 from ..priors import Flat, Normal, PositivePrior, Units
 from ..priors.families import of_family, resolve_positive
-from ..priors.table import starting_point
 from .derivatives import check_calls, check_function, check_lengths, named_errors, of_shape
 from .frozen_values import frozen
 from .growth import growth_of_regression, most_in_a_row
@@ -426,7 +426,7 @@ class CustomRegressor(BayesianRegressor):
         d, prior = target.n_features, target.prior
         if target.model.n_extra or not of_family(prior, Flat).any():
             return
-        share = self._share_without_curvature(target, starting_point(prior))
+        share = self._share_without_curvature(target, first_place(target))
         if share < MOSTLY or d == 0:
             return
         rows, own = np.zeros(target.n_rows), prior[target.positions()[0]]
@@ -459,6 +459,8 @@ class CustomRegressor(BayesianRegressor):
         return Normal(scale=WIDE * scale)
 
     def _given(self, name):
+        if name == "intercept_prior" and self.intercept_prior is None:
+            return "normal"  # so that columns stay where they are: see `_default_intercept_prior`
         return self._positive[name] if name in self._positive else super()._given(name)
 
     def _plan_for(self, n_features):

@@ -212,13 +212,24 @@ def test_flat_priors_need_curvature():
         return -abs(y - eta)
 
     y = X[:, 0] + 9.0 + np.random.default_rng(1).laplace(size=200)  # no kink at 0
-    model = CustomRegressor(log_likelihood=laplace, prior="flat", **FEW)
+    model = CustomRegressor(log_likelihood=laplace, prior="flat", fit_intercept=False, **FEW)
     with pytest.raises(ValueError, match=r"curvature of that .* is zero at 100% .* proper prior"):
         model.fit(X, y)
     with pytest.raises(ValueError, match=r"columns of X .* are linearly dependent"):
         model.fit(X[:, [0, 1, 0]], y)
-    model.set_params(prior=Normal(scale=100.0)).fit(X, y)
+    model.set_params(prior=Normal(scale=100.0), fit_intercept=True).fit(X, y)
     assert np.allclose(model.coef_, [1.0, 0.0], atol=0.3)
+
+
+def test_the_default_prior_of_the_intercept_is_widened_for_columns_far_from_zero():
+    """As in the other regressions, and `intercept_prior_` says so."""
+    far = X + np.array([1e4, 0.0])
+    found = CustomRegressor(log_likelihood=poisson, **FEW).fit(far, COUNTS)
+    spread, size = COUNTS.std(), COUNTS.mean()
+    scale = 10.0 * max(1.0, spread, size)
+    own = 2.5 * max(1.0, spread) / X[:, 0].std()
+    expected = np.hypot(scale, 5.0 * far[:, 0].mean() * min(own, scale / X[:, 0].std()))
+    np.testing.assert_allclose(found.intercept_prior_.scale, expected, rtol=0.02)
 
 
 def test_a_wrong_derivative_is_refused():
