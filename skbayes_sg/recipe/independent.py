@@ -25,7 +25,7 @@ from ..importance.lockstep import Budget
 from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws, draws_of_chains
 from ..importance.scores import gradients_for_scores
-from ..priors import Flat, Normal, StudentT
+from ..priors import StudentT
 from ..priors.families import of_family
 from .crossing import told_of_search
 from .final_run import in_single_precision
@@ -161,15 +161,14 @@ def _of_chains(modes, proposals, found, request, rng):
     """Draws of chains in lockstep where independent ones give way; None if other chains are better.
 
     Chains on all rows begin without the warps, and take far longer than predicted where these
-    matter. They are better where they are cheap, or the posterior has several modes, or tails that
-    normal priors do not end: chains in lockstep are short.
+    matter. They are better where they are cheap, or the posterior has several modes, or may have
+    tails of which the warps know nothing because it is not log-concave.
     """
     target = modes.frame.target
     is_cheap = seconds_of_chains(target, request) <= EXACT_SECONDS
     if is_cheap or found.chains or _needs_mixture(modes) or suits_gibbs(target):
         return None
-    ends_tails = of_family(target.prior, Normal, Flat).all()
-    if found.certificate.pareto_k > FINITE and not ends_tails:
+    if found.certificate.pareto_k > FINITE and not target.model.convex:
         return None
     n = request.n_chains * request.n_draws
     other = draws_of_chains(proposals[0], n, rng, partial(_budget, request))

@@ -1111,7 +1111,8 @@ MUTANTS = [
     Mutant(
         "weights without a variance kept although chains are bearable", "recipe/independent.py",
         "FINITE = 0.5", "FINITE = 0.7",
-        "test_independent.py::test_tails_that_no_proposal_reaches_are_left_to_chains[0.55-9.0-hmc]",
+        "test_independent.py::test_tails_that_no_proposal_reaches_are_left_to_chains"
+        "[0.55-9.0-lockstep]",
     ),
     Mutant(
         "a density without a maximum, taken for one", "densities/fit.py",
