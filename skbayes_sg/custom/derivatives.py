@@ -114,7 +114,7 @@ def first_difference(slope, reference, places):
         found, wanted, finer = np.empty(len(z)), np.empty(len(z)), np.empty(len(z))
         try:
             slope(z, y, unit, found)
-        except ZeroDivisionError:  # raised for complex numbers where real ones give infinity
+        except ZeroDivisionError:  # raised by functions that users have compiled themselves
             continue
         reference(z, y, unit, wanted)
         reference(z, y, 0.5 * unit, finer)

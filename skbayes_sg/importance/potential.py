@@ -118,7 +118,7 @@ class Potential:
         Parameters
         ----------
         phi : array of shape (n_draws, n_parameters)
-        directions : list of arrays of shape (n_draws, n_parameters)
+        directions : sequence of arrays of shape (n_draws, n_parameters)
             The v_m of each draw.
 
         Returns

@@ -274,16 +274,10 @@ def measured_of(found, proposal, draws, request):
     if found.chains:
         rhat, _ = convergence.worst_rhat(request.parameters(draws))
         measured["max_rhat"], chains["rhat"] = float(rhat), found.rhat
-    return (
-        measured
-        | {
-            "left_out": found.left,
-            "rows_exact": float(found.n_exact),
-            "rows_skewed": float(len(proposal.hard)),
-            "directions_warped": float(len(proposal.warps)),
-        }
-        | {f"lockstep_{name}": float(value) for name, value in chains.items()}
-    )
+    measured["left_out"], measured["rows_exact"] = found.left, float(found.n_exact)
+    measured["rows_skewed"] = float(len(proposal.hard))
+    measured["directions_warped"] = float(len(proposal.warps))
+    return measured | {f"lockstep_{name}": float(value) for name, value in chains.items()}
 
 
 def warned_of_chains(outcome, request):

@@ -99,7 +99,7 @@ class Alternating:
     def move_together(self):
         """Make the Metropolis steps that move s, the coefficients and the intercepts together."""
         begun, rays = self.phi, self._rays()
-        values = self.potential.base.along_rays(begun[:, :-1], list(rays))
+        values = self.potential.base.along_rays(begun[:, :-1], rays)
         log_factors = np.zeros((2, len(begun)))
         for size in TOGETHER * SIZES:
             a = size * self.width * self.rng.standard_normal(len(begun))
