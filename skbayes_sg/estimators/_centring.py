@@ -1,7 +1,7 @@
 """Columns far from zero, such as times in seconds since 1970.
 
 With an intercept b, columns of means m and standard deviations s have a Hessian of condition
-(m/s)², which double precision does not resolve beyond m/s of 10⁶ or 10⁷. If the prior of b is flat,
+(m/s)², which double precision does not resolve beyond m/s of some 10⁶. If the prior of b is flat,
 β and a = b + mᵀβ have the posterior of rows x - m, whose Hessian is as good as that of any rows:
 so these are sampled, from m/s of 10³ on. Under any other prior of b the columns are refused.
 
@@ -37,7 +37,7 @@ __all__ = ["REFUSED_FROM", "centre_of", "check_near", "giving_way", "uncentred"]
 __all__ += ["warn_if_held_back"]
 
 # Limits of the absolute mean of a column, in its standard deviations.
-REFUSED_FROM = 1e6  # beyond it columns must be centred, and are refused where they cannot be
+REFUSED_FROM = 4e6  # beyond it columns must be centred, and are refused where they cannot be
 # From here on columns are centred where that leaves the posterior the same: rounding errors of a
 # response far from zero become 10³ times as large.
 CENTRED_FROM = 1e3

@@ -26,6 +26,9 @@ __all__ = ["GroupStart", "System", "found_start"]
 ROUNDS, MOST_ROUNDS, STILL = 8, 50, 0.1
 LARGEST_STEP = 0.7  # largest change of a number of ψ, such as log τ, in a scoring step
 LARGEST_MOVE = 1.0  # largest change of an extra, which is a logarithm, in a Newton step
+# Least eigenvalue of a precision, as a share of the largest, that rounding errors leave. Columns
+# far from zero have small ones.
+LEAST_EIGENVALUE = 1e-13
 HALVINGS = 20  # most halvings of a Newton step that does not go down
 FLATTEST = 0.3  # added to the information on each number of ψ
 NO_EVENTS = 0.5  # events that the first intercept explains where there are none
@@ -179,7 +182,7 @@ def _positive(H):
     """
     size = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-300))
     values, axes = np.linalg.eigh(H / np.outer(size, size))
-    values = np.maximum(np.abs(values), 1e-6 * values.max())
+    values = np.maximum(np.abs(values), LEAST_EIGENVALUE * values.max())
     return (axes * values) @ axes.T * np.outer(size, size)
 
 

@@ -52,6 +52,8 @@ class CertifiedDraws:
         Shares of the modes in the mass, by their weights; empty for draws of one proposal.
     order : int
         Order, 2 or 4, to which the other rows are kept in the weights.
+    tried_chains : bool
+        Whether chains in lockstep were tried for independent draws, and were no better.
     """
 
     phi: np.ndarray
@@ -63,6 +65,7 @@ class CertifiedDraws:
     chains: dict = field(default_factory=dict)
     shares: np.ndarray = field(default_factory=lambda: np.empty(0))
     order: int = 2
+    tried_chains: bool = False
 
     @property
     def holds(self):
@@ -134,6 +137,7 @@ def certified_draws(proposal, n_draws, rng, budget_of=lambda proposal: UNLIMITED
     cut = light and certificate.has_heavy_tail
     if independent.holds and independent.ess > ENOUGH * n_draws and not cut:
         return independent
+    independent.tried_chains = True
     start = _starts(proposal, psi, log_weights[: len(psi)], rng)
     del psi, phi  # as large as all draws that the chains will make
     found = _in_lockstep(proposal, start, n_draws, rng, budget_of)

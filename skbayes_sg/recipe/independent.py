@@ -166,7 +166,8 @@ def _of_chains(modes, proposals, found, request, rng):
     """
     target = modes.frame.target
     is_cheap = seconds_of_chains(target, request) <= EXACT_SECONDS
-    if is_cheap or found.chains or _needs_mixture(modes) or suits_gibbs(target):
+    tried = found.chains or found.tried_chains
+    if is_cheap or tried or _needs_mixture(modes) or suits_gibbs(target):
         return None
     if found.certificate.pareto_k > FINITE and not target.model.convex:
         return None

@@ -104,6 +104,32 @@ def test_where_an_offset_changes_the_posterior_columns_are_refused(kind):
         quick(kind).fit_shards([(far[::2], Y[kind][::2]), (far[1::2], Y[kind][1::2])])
 
 
+@pytest.mark.parametrize("groups", [None, [2]], ids=["alone", "with groups"])
+@pytest.mark.parametrize("kind", [BayesianLogisticRegression, BayesianPoissonRegressor])
+def test_the_default_takes_a_column_at_a_million(kind, groups):
+    rng = np.random.default_rng(5)
+    near = rng.normal(size=(1500, 2))
+    eta, far = 0.5 * near[:, 0] - 0.3 * near[:, 1], [0.0, 1e6]
+    y = (
+        rng.poisson(np.exp(eta))
+        if kind is BayesianPoissonRegressor
+        else rng.logistic(size=1500) < eta
+    )
+    code = rng.integers(0, 15, 1500)
+
+    def fit(x, **options):
+        rows = x if groups is None else np.column_stack([x, code])
+        return kind(group_effects=groups, random_state=0, **options).fit(rows, y)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = fit(near * [1.0, 0.3] + far)
+    wanted = fit(near * [1.0, 0.3], intercept_prior="flat")
+    assert found.sampler_ == "importance"
+    assert np.abs((found.coef_ - wanted.coef_) / wanted.coef_std_).max() < 0.1
+    np.testing.assert_allclose(found.coef_std_, wanted.coef_std_, rtol=0.07)
+
+
 def test_a_file_is_refused(tmp_path):
     np.save(tmp_path / "X.npy", X + 1e8)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
