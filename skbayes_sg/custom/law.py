@@ -119,6 +119,25 @@ def _kernels(value, slope, n_linear):
     return compiled(loss), compiled(derivative), compiled(curvature)
 
 
+def _shifted(value):
+    """Return the kernel `add_shifted` of a `Model` with one linear predictor.
+
+    Where f is not a number, as may be at predictors far from all rows, a row is impossible.
+    """
+
+    def add_shifted(facts, starts, eta, extras, shifts, losses_out):
+        z = np.empty(1 + extras.shape[0])
+        z[1:] = extras
+        for level in range(shifts.shape[0]):
+            for i in range(starts[level], starts[level + 1]):
+                for k in range(shifts.shape[1]):
+                    z[0] = eta[i] + shifts[level, k]
+                    loss = -facts[i, FACT_WEIGHT] * value(z, facts[i, FACT_Y])
+                    losses_out[level, k] += np.inf if np.isnan(loss) else loss
+
+    return compiled(add_shifted)
+
+
 def _values(value):
     """Return ``values(z, y, out)``: f at predictors z (rows, draws, K) and responses y (rows,)."""
 
@@ -148,6 +167,7 @@ class CustomLaw(Model):
             self.cost = self.cost_of_many = BY_DIFFERENCES
         self.loss, self.derivative, self.curvature = _kernels(self.value, self.slope, n_linear)
         self._values = _values(self.value)
+        self.add_shifted = _shifted(self.value) if n_linear == 1 else None
         self.more_labels = (1.0,)  # the unit of the linear predictors: see `with_unit`
 
     def _choose(self, derivative):

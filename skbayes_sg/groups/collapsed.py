@@ -135,6 +135,11 @@ class Reference:
     theta: np.ndarray
     u: list
 
+    @property
+    def is_convex(self):
+        """Whether losses are convex in the predictor, so that effects have one mode."""
+        return self.rows.target.model.convex_in_first
+
     @cached_property
     def _expansion(self):
         """Curvatures of all predictors (n_rows, K, K), w_i, and w_i η_i - g_i."""

@@ -41,12 +41,14 @@ __all__ = ["run_independent", "suits_independent"]
 MOST_PARAMETERS = 50  # most parameters θ, whose gradients are differences of values
 MOST_BYTES = 1 << 30  # most bytes of the effects of all proposed draws
 LEVELS_AT_ONCE = 1000  # levels whose draws are resampled together
-# Seconds of a draw: of a row, with the `cost` of its model, of a column, and of a level; how many
-# draws the preparations cost; and what draws of effects add.
-OF_ROW, OF_COLUMN, OF_LEVEL, SETTING_UP, WITH_EFFECTS = 8e-9, 4e-10, 3e-7, 600, 1.6
+# Seconds of a draw: of a row, with the `cost` of its model, of a column, and of a level; the factor
+# for models without vectorised kernels; and what draws of effects add.
+OF_ROW, OF_COLUMN, OF_LEVEL, IN_LOOPS, WITH_EFFECTS = 8e-9, 4e-10, 3e-7, 4.0, 1.6
+SETTING_UP, FOR_PEAKS = 600, 3500  # how many draws the preparations cost, without and with peaks
 APART = 0.1  # distance of the places for differences, in standard deviations
 ROUNDS, FEW = 3, 8  # most rounds in which rules and the law that is found with them change; draws
-STEPS, STILL = 8, 0.1  # most Newton steps to a mode, and a length of steps that ends them
+RESOLVED = 3  # draws at which it is checked that peaks are resolved
+STEPS, STILL = 30, 0.1  # most Newton steps to a mode, and a length of steps that ends them
 LONGEST_STEP = 3.0  # longest Newton step, in standard deviations
 MOST_PAIRED = 10  # most parameters of which the whole Hessian consists of differences
 MOST_WRONG = 20.0  # largest factor between a precision of the expansion and that of U
@@ -118,12 +120,11 @@ class NestedLaplace:
         self.modes = CubicSpline(s, [place.theta for place in places])
         self.log_r, self.B = CubicSpline(s, np.log(r)), CubicSpline(s, L / r[:, None])
         self.ends = np.linspace(s[0], s[-1], CELLS + 1)
-        heights = CubicSpline(s, [place.height for place in places])
-        lowest = min(place.height for place in places)
-        near = [place for place in places if place.height < lowest + NEAR]
-        self.places = np.array([np.append(place.theta, place.s) for place in near])
+        rows = np.array([np.append(place.theta, place.s) for place in places])
+        height = np.array([place.height for place in places])
+        self.best, self.places = rows[height.argmin()], rows[height < height.min() + NEAR]
         middles = 0.5 * (self.ends[1:] + self.ends[:-1])
-        log_p = -heights(middles)
+        log_p = -CubicSpline(s, height)(middles)
         mass = np.exp(log_p - log_p.max())
         self.share, self.log_density = np.append(0.0, np.cumsum(mass)) / mass.sum(), log_p
         self.law = None  # of z; None stands for N(0, I)
@@ -213,7 +214,8 @@ class NestedLaplace:
 def run_independent(problem, request, watch=None):
     """The `GroupOutcome` of independent draws, or None where chains are worth more."""
     n, price = request.n_chains * request.n_draws, price_of(problem)
-    price.tell((n + SETTING_UP) * _seconds_of_draw(problem))
+    others = SETTING_UP if problem.target.model.convex_in_first else FOR_PEAKS
+    price.tell((n + others) * _seconds_of_draw(problem))
     rng = streams.of_proposal(request.seed)
     with np.errstate(all="ignore"):
         potential, law, left = _proposal(problem, rng)
@@ -234,8 +236,9 @@ def run_independent(problem, request, watch=None):
 def _seconds_of_draw(problem):
     """Predicted seconds to evaluate all levels at one draw, and to draw their effects."""
     target, L = problem.target, problem.sizes[0]
-    row = OF_ROW * target.model.n_predictors * target.model.cost + OF_COLUMN * target.n_features
-    return target.n_rows * row + L * OF_LEVEL
+    row = OF_ROW * target.model.n_predictors * target.model.cost
+    row *= 1.0 if target.model.add_losses is not None else IN_LOOPS
+    return target.n_rows * (row + OF_COLUMN * target.n_features) + L * OF_LEVEL
 
 
 def _proposed(n, share, problem):
@@ -260,15 +263,32 @@ def _proposal(problem, rng):
     try:
         finest = MarginalLikelihood.finest(reference, s[-1])
         potential, _ = MarginalLikelihood.of(finest, few)
-        for _ in range(ROUNDS):
+        for number in range(ROUNDS):
             before, law = potential, NestedLaplace(potential, start)
             few = np.concatenate([law.draw(rng, FEW)[0], law.places])
-            potential, left = MarginalLikelihood.of(law.finest, few)
-            if np.ptp(potential.values(few) - before.values(few)) <= LEFT_FAR:
+            potential, left = MarginalLikelihood.of(_judge(law, few), few)
+            is_close = np.ptp(potential.values(few) - before.values(few)) <= LEFT_FAR
+            if is_close and (number or reference.is_convex):
                 break
     except (linalg.LinAlgError, ValueError):
         return None, None, np.inf
     return potential, law, left
+
+
+def _judge(law, few):
+    """The potential that judges rules where the law is.
+
+    Where levels may have several peaks, its nodes are placed anew about the highest ones, and
+    `ValueError` is raised if it does not resolve all of them.
+    """
+    judge = law.finest
+    if not judge.reference.is_convex:
+        u = judge.peaks(law.best)[:, None]
+        judge = MarginalLikelihood.finest(
+            Reference(judge.reference.rows, law.best[:-1], [u]), law.highest
+        )
+        judge.check_resolution(few[:RESOLVED])
+    return judge
 
 
 def _piloted(law, potential, rng):

@@ -33,8 +33,10 @@ __all__ = ["MarginalLikelihood"]
 # Number of nodes, their distance in x, and a, of rules that are chosen, and of those by which these
 # are judged. Errors of the latter were below 0.0005 nats, also at levels of a few rows and τ = 5.
 RULES = [(8, 1.3, 0.0), (16, 0.7, 0.15), (24, 0.5, 0.25), (32, 0.45, 0.35), (48, 0.4, 0.45)]
-RULES.append((64, 0.4, 0.55))
+RULES += [(64, 0.4, 0.55), (96, 0.3, 0.5), (128, 0.25, 0.5)]
 FINEST = ((32, 0.4, 0.4), (64, 0.3, 0.4), (96, 0.3, 0.5), (128, 0.25, 0.8))
+# For likelihoods with several peaks, such as of rows that disagree under heavy tails.
+FINEST_OF_PEAKS = ((128, 0.2, 0.3), (256, 0.1, 0.3), (1024, 0.06, 0.2), (1024, 0.045, 0.5))
 ERROR = 0.02  # nats that the errors of all levels together may leave
 PRIORS = 6.0  # standard deviations of the prior that the finest rule must reach
 MOST_ERROR = 0.001  # nats that the error of a level may be
@@ -88,20 +90,35 @@ class MarginalLikelihood:
         """The potential with rules that judge others, for τ up to e^s.
 
         They reach `PRIORS` times as far as the prior of an effect, since a likelihood may be flat
-        on one side as far as the prior reaches; `ValueError` if none does.
+        on one side as far as the prior reaches; `ValueError` if none does. If there may be several
+        peaks, they reach so far beyond zero, where there may be another.
         """
-        H = reference.factors[0][0][:, 0, 0]
-        needed = PRIORS * np.sqrt(1.0 + H * np.exp(2.0 * s))
-        chosen = np.searchsorted([_rule(*rule).nodes[-1] for rule in FINEST], needed)
-        if (chosen == len(FINEST)).any():
+        convex, n = reference.is_convex, reference.rows.problem.n_coefficients
+        H, S, t = (part[:, 0] for part in reference.factors[0])
+        P = H[:, 0] + np.exp(-2.0 * s)
+        needed = PRIORS * np.exp(s) * np.sqrt(P)
+        if not convex:
+            needed += np.abs(t - S @ reference.theta[:n]) / np.sqrt(P)
+        rules = FINEST if convex else FINEST_OF_PEAKS
+        chosen = np.searchsorted([_rule(*rule).nodes[-1] for rule in rules], needed)
+        if (chosen == len(rules)).any():
             raise ValueError(f"The prior of an effect is wider than any rule at log τ = {s:.3g}.")
-        return cls(reference, FINEST, chosen)
+        return cls(reference, rules, chosen)
+
+    def check_resolution(self, thetas):
+        """`ValueError` if rules of half the step disagree about a level at a few draws."""
+        rules = [(2 * n, 0.5 * h, a) for n, h, a in self.rules]
+        finer = MarginalLikelihood(self.reference, rules, self.chosen)
+        error = self.of_levels(thetas)[0] - finer.of_levels(thetas)[0]
+        if not max(np.abs(error).max(), np.ptp(error.sum(axis=1))) <= LEFT:
+            raise ValueError("The likelihood of a level has peaks that no rule resolves.")
 
     @classmethod
     def of(cls, finest, thetas):
         """The potential with the cheapest rules that are accurate at each of a few draws.
 
-        The second result is the largest difference of its errors at two of these draws.
+        The second result is the largest difference of its errors at two of these draws, or the
+        largest error of a level.
         """
         reference, (truth, _), L = finest.reference, finest.of_levels(thetas), len(finest.chosen)
         chosen, error = np.full(L, -1), np.full((len(thetas), L), np.inf)
@@ -116,7 +133,7 @@ class MarginalLikelihood:
                 (ends, between), last = checks.T, k == len(RULES) - 1
                 bad = (ends.min(axis=1) < ENDS) | (between.max(axis=1) > BETWEEN)
                 error[:, left & bad & (not last)] = np.inf
-            total = float(np.ptp(error.sum(axis=1)))
+            total = float(max(np.ptp(error.sum(axis=1)), np.abs(error).max()))
             if total <= LEFT:
                 break
         return cls(reference, RULES, chosen), total
@@ -164,6 +181,20 @@ class MarginalLikelihood:
         for which, found, _, own in self._pieces(thetas, checked=True):
             out[:, which], checks[:, which] = found, own
         return out, checks
+
+    def peaks(self, theta):
+        """The effects of all levels at their highest nodes, (n_levels,), for (θ, log τ)."""
+        precision, beta, extras = np.exp(-2.0 * theta[-1]), theta[: self.n], theta[self.n : -1]
+        found = np.empty(len(self.chosen))
+        for which, rule, levels, X, S, t in self._blocks:
+            P = levels.information + precision
+            shifts = ((t - beta @ S) / P)[:, None] + rule.nodes / np.sqrt(P)[:, None]
+            heights = 0.5 * precision * shifts**2
+            self.target.model.add_shifted(
+                levels.facts, levels.starts, beta @ X, frozen(extras), shifts, heights
+            )
+            found[which] = shifts[np.arange(len(P)), heights.argmin(axis=1)]
+        return found
 
     def _everywhere(self, thetas, work):
         """Join ``work(some rows, number of the first)`` for chunks of rows."""

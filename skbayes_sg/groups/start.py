@@ -15,6 +15,7 @@ from scipy import linalg
 
 from .._base import streams
 from ..geometry.mode import find_centre
+from ..kernels.layout import FACT_Y
 from ..priors.table import prior_curvature, prior_gradient, prior_value, starting_point
 from .collapsed import Reference
 from .covariance import Covariance, add_gradient, n_scales
@@ -22,7 +23,7 @@ from .covariance import Covariance, add_gradient, n_scales
 __all__ = ["GroupStart", "System", "found_start"]
 
 # Rounds of a Newton step and a scoring step for each factor: at least `ROUNDS`, and up to
-# `MOST_ROUNDS` while a number of ψ, such as log τ, still changes by more than `STILL` in a round.
+# `MOST_ROUNDS` while an extra or a number of ψ, such as log τ, still changes by more than `STILL`.
 ROUNDS, MOST_ROUNDS, STILL = 8, 50, 0.1
 LARGEST_STEP = 0.7  # largest change of a number of ψ, such as log τ, in a scoring step
 LARGEST_MOVE = 1.0  # largest change of an extra, which is a logarithm, in a Newton step
@@ -31,6 +32,7 @@ LARGEST_MOVE = 1.0  # largest change of an extra, which is a logarithm, in a New
 LEAST_EIGENVALUE = 1e-13
 HALVINGS = 20  # most halvings of a Newton step that does not go down
 FLATTEST = 0.3  # added to the information on each number of ψ
+QUARTILE = 0.6745  # of the absolute values of normal numbers: their median
 NO_EVENTS = 0.5  # events that the first intercept explains where there are none
 
 
@@ -60,22 +62,24 @@ class GroupStart:
 def found_start(rows):
     """The `GroupStart` for the rows of a problem."""
     problem = rows.problem
-    K, prior = problem.n_factors, rows.target.prior
+    K, n, prior = problem.n_factors, problem.n_coefficients, rows.target.prior
     theta = _first_theta(rows)
     u = [np.zeros((L, q)) for L, q in zip(problem.sizes, problem.widths, strict=True)]
+    if problem.target.model.location_scale:
+        _tell_noise_from_effects(rows, theta, u)
     psi = [
         np.append(np.log(0.3) + starting_point(own), np.zeros(n_scales(len(own)) - len(own)))
         for own in problem.scales
     ]
     precisions, information = [None] * K, [None] * K
     for number in range(MOST_ROUNDS):
-        before = np.concatenate(psi)
+        before = np.concatenate([*psi, theta[n:]])
         for k in range(K):
             system = System(Reference(rows, theta, u), k, Covariance(psi[k], u[k].shape[1]), prior)
             theta, u[k] = system.step(theta, u)
             precisions[k] = system.precision
             psi[k], information[k] = _scored(system, u[k], psi[k], problem.scales[k])
-        moved = np.abs(np.concatenate(psi) - before).max()
+        moved = np.abs(np.concatenate([*psi, theta[n:]]) - before).max()
         if number + 1 >= ROUNDS and moved < STILL:
             break
     return GroupStart(theta, psi, u, precisions, information)
@@ -98,6 +102,30 @@ def _first_theta(rows):
     if target.intercept:
         theta[n - 1] = _link(target, mean, weight)
     return theta
+
+
+def _tell_noise_from_effects(rows, theta, u):
+    """Set the scale of the noise, the first extra, and effects to estimates from medians.
+
+    Without groups the noise contains the effects. Where these are much larger than the noise is
+    given them, steps from there stop early under heavy tails, of which all rows are outliers.
+    """
+    for k, codes in enumerate(rows.codes):
+        y = rows.target.data.facts[rows.orders[k], FACT_Y]
+        eta = rows.predictors(theta, u)[rows.orders[k], 0]
+        residuals, levels = y - eta, codes[rows.orders[k]]
+        same = levels[1:] == levels[:-1]
+        if not same.any():
+            continue
+        noise = np.median(np.abs(np.diff(residuals)[same])) / (np.sqrt(2.0) * QUARTILE)
+        n = np.bincount(levels, minlength=len(u[k]))
+        parts = np.split(residuals, np.cumsum(n)[:-1])
+        medians = np.array([np.median(own) if len(own) else 0.0 for own in parts])
+        shares = 1.0 / np.maximum(n, 1)
+        variance = np.median(np.square(medians)) / QUARTILE**2 - noise**2 * shares.mean()
+        if noise > 0.0 and variance > noise**2:
+            u[k][:, 0] = medians * variance / (variance + noise**2 * shares)
+            theta[rows.problem.n_coefficients] = np.log(noise)
 
 
 def _link(target, mean, weight):

@@ -31,7 +31,7 @@ class Model:
     `scratch` are in single or double precision, and derivatives that are smaller than
     `skbayes_sg.kernels.many_draws.TINY` become zero.
 
-    A model whose ℓ_i is convex in the first predictor, whatever the extras are, may define
+    A model with one predictor besides the extras may define
     ``add_shifted(facts, starts, eta, extras, shifts, losses_out)``, a kernel for the
     losses of rows whose predictors are shifted together (see `SHIFTED` of
     `skbayes_sg.kernels.layout`). By it the effect of a level is integrated out.
@@ -77,6 +77,8 @@ class Model:
         Whether the densities of the positive parameters need not vanish at zero.
     convex : bool
         Whether ℓ_i is known to be convex in η_i. Where it is not, fits look for several modes.
+    convex_in_first : bool
+        Whether ℓ_i is known to be convex in the first predictor, whatever the extras are.
     sure_start : bool
         Whether searches for a mode may begin in the middle of the prior, wherever that is.
     n_prior_starts : int
@@ -102,6 +104,7 @@ class Model:
     location_scale = False
     has_edge = False
     convex = False
+    convex_in_first = False
     sure_start = True
     n_prior_starts = 2
     cost = 1.0

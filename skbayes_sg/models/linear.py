@@ -135,6 +135,7 @@ class LinearKnownNoise(NormalPredictive, Model):
     separable = False
     normal = True
     convex = True
+    convex_in_first = True
     loss = staticmethod(_known_loss)
     derivative = staticmethod(_known_derivative)
     curvature = staticmethod(_known_curvature)

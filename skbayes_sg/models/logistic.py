@@ -149,3 +149,4 @@ class Logistic(Model):
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
     add_shifted = staticmethod(_add_shifted)
+    convex_in_first = True

@@ -361,6 +361,7 @@ class NegativeBinomial(Model):
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
     add_shifted = staticmethod(_add_shifted)
+    convex_in_first = True
     discrete = True
     has_edge = True
     count_cdf = staticmethod(_count_cdf)

@@ -152,6 +152,7 @@ class Poisson(Model):
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
     add_shifted = staticmethod(_add_shifted)
+    convex_in_first = True
     discrete = True
     count_cdf = staticmethod(count_cdf)
 

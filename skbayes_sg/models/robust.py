@@ -27,6 +27,8 @@ from ._base import Model
 
 __all__ = ["Robust"]
 
+TOGETHER = 4  # rows of the same weight, the logarithm of whose factors 1 + q is taken at once
+
 
 @inner
 def _of_extras(eta):
@@ -78,6 +80,44 @@ def _add_losses(facts, base, moved, scratch, values_out):
         same = s + 0.5 * u + math.lgamma(0.5 * nu) - math.lgamma(a)
         logs = _sum_of_logs(weight, y, base[0], moved[0, j], math.exp(-2.0 * s - u))
         values_out[j] += a * logs + same * weight.sum()
+
+
+@inlined
+def _multiply(products, residual, root_D, shifts):
+    """Multiply each product by 1 + (r - s_k)² D for the residuals r of some rows."""
+    for k in range(products.shape[0]):
+        product = 1.0
+        for i in range(residual.shape[0]):
+            z = (residual[i] - shifts[k]) * root_D
+            product *= 1.0 + z * z
+        products[k] = product
+
+
+@jit
+def _add_shifted(facts, starts, eta, extras, shifts, losses_out):
+    """Add the losses of levels at many shifts, as `Model` defines it.
+
+    The logarithms of some factors 1 + q are that of their product, if all weights are one.
+    """
+    s, u, K = extras[0], extras[1], shifts.shape[1]
+    nu, root_D, products = math.exp(u), math.exp(-s - 0.5 * u), np.empty(K)
+    a = 0.5 * (nu + 1.0)
+    same = s + 0.5 * u + math.lgamma(0.5 * nu) - math.lgamma(a)
+    for i in range(eta.shape[0]):
+        eta[i] = facts[i, FACT_Y] - eta[i]
+    for level in range(shifts.shape[0]):
+        total, first, stop = 0.0, starts[level], starts[level + 1]
+        while first < stop:
+            weight, last = facts[first, FACT_WEIGHT], first + 1
+            while last < min(first + TOGETHER, stop) and weight == facts[last, FACT_WEIGHT]:
+                last += 1
+            _multiply(products, eta[first:last], root_D, shifts[level])
+            for k in range(K):  # a loop by itself, so that it is vectorised
+                losses_out[level, k] += weight * a * log1p(products[k] - 1.0)
+            total += weight * (last - first)
+            first = last
+        for k in range(K):
+            losses_out[level, k] += same * total
 
 
 @jit
@@ -135,6 +175,7 @@ class Robust(Model):
     location_scale = True
     loss = staticmethod(_loss)
     add_losses = staticmethod(_add_losses)
+    add_shifted = staticmethod(_add_shifted)
     derivative = staticmethod(_derivative)
     curvature = staticmethod(_curvature)
 

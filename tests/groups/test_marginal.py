@@ -8,8 +8,15 @@ import pytest
 from group_tables import problem_of, quadrature
 from scipy import integrate, optimize, stats
 
-from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+    BayesianRobustRegression,
+)
 from skbayes_sg._base.threads import one_blas_thread
+from skbayes_sg.custom import CustomRegressor
+from skbayes_sg.custom.law import law_of
 from skbayes_sg.engine.target import Target
 from skbayes_sg.groups import choose, independent
 from skbayes_sg.groups.collapsed import CollapsedRows, Reference
@@ -18,11 +25,12 @@ from skbayes_sg.groups.marginal import BETWEEN, ENDS, MarginalLikelihood
 from skbayes_sg.groups.start import found_start
 from skbayes_sg.kernels.layout import frozen
 from skbayes_sg.kernels.many_draws import log_prior
-from skbayes_sg.models import Logistic, NegativeBinomial, Poisson, Robust
-from skbayes_sg.priors import Normal
+from skbayes_sg.models import LinearKnownNoise, Logistic, NegativeBinomial, Poisson, Robust
+from skbayes_sg.priors import HalfNormal, Normal
 from skbayes_sg.recipe.request import Request
 
 KINDS = pytest.mark.parametrize("kind", [Logistic, Poisson, NegativeBinomial])
+WITH_SHIFTS = pytest.mark.parametrize("kind", [Logistic, Poisson, NegativeBinomial, Robust])
 
 
 @pytest.fixture(autouse=True)
@@ -42,12 +50,12 @@ def shifted(kind, facts, starts, eta, extras, shifts):
     return out
 
 
-@KINDS
+@WITH_SHIFTS
 @pytest.mark.parametrize("weights", ["ones", "uneven"])
 @pytest.mark.parametrize("size", [1.0, 50.0], ids=["usual", "far"])
 def test_losses_at_shifts_are_those_of_the_model(kind, weights, size):
     rng = np.random.default_rng(0)
-    n, extras = 40, np.array([-0.3])[: kind.n_extra]
+    n, extras = 40, np.array([-0.3, 1.1])[: kind.n_extra]
     y = rng.integers(0, 2 if kind is Logistic else 30, n).astype(float)
     weight = np.ones(n) if weights == "ones" else rng.uniform(0.0, 3.0, n)
     facts = np.column_stack([y, weight, rng.uniform(0.5, 2.0, n)])
@@ -70,6 +78,15 @@ def test_products_of_many_large_factors_do_not_overflow():
     eta = np.full(n, 39.0)
     found = shifted(Logistic, facts, np.array([0, n]), eta, np.empty(0), np.zeros((1, 8)))
     np.testing.assert_allclose(found, n * np.logaddexp(0.0, 39.0), rtol=1e-12)
+
+
+def test_losses_at_shifts_of_a_likelihood_of_ones_own():
+    law = law_of(lambda eta, y, s: np.log(s) + np.log(y - eta), None, 1, 1)
+    facts = np.array([[3.0, 2.0, 1.0], [5.0, 1.0, 1.0]])
+    eta, shifts = np.array([1.0, 2.0]), np.array([[0.5, 2.5]])
+    found = shifted(law, facts, np.array([0, 2]), eta, np.array([np.log(2.0)]), shifts)
+    wanted = -2.0 * np.log(2.0 * 1.5) - np.log(2.0 * 2.5)
+    np.testing.assert_allclose(found, [[wanted, np.inf]])  # a logarithm of -0.5 is not a number
 
 
 # -- integrals over effects -----------------------------------------------------------------------
@@ -136,6 +153,76 @@ def test_the_potential_is_that_of_integrals(kind, tau):
     np.testing.assert_allclose(np.diff(potential.values(thetas)), np.diff(wanted), atol=0.03)
 
 
+def two_peaks():
+    """Rows of two levels that disagree by much more than their noise, and of one that agree."""
+    problem = problem_of(Robust, n=12, sizes=(3,), weight=np.ones(12), intercept=Normal())
+    y = np.array([-3.0, 3.0, -2.0, -2.1, 1.5, 1.6, 4.0, 1.0, 1.2, 0.9, 1.1, 1.3])
+    problem.codes[:, 0] = [0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2]
+    target = problem.target
+    X = np.zeros_like(target.X)
+    problem.target = Target(X, y, np.ones(12), Robust(), target.prior)
+    return problem, 3.0
+
+
+def tight(theta):
+    """Parameters with noise of 0.1 around zero, and Student's t of two degrees of freedom."""
+    theta = np.array(theta)
+    theta[:-2], theta[-2:] = 0.0, np.log([0.1, 2.0])
+    return theta
+
+
+def about_peaks(reference, theta):
+    """The finest potential, its nodes about the peaks at θ."""
+    first = MarginalLikelihood.finest(reference, theta[-1])
+    own = Reference(reference.rows, theta[:-1], [first.peaks(theta)[:, None]])
+    return MarginalLikelihood.finest(own, theta[-1])
+
+
+def test_integrals_over_several_peaks():
+    problem, tau = two_peaks()
+    start, reference = started(problem)
+    theta = np.append(tight(start.theta), np.log(tau))
+    finest = about_peaks(reference, theta)
+    finest.check_resolution(theta[None])
+    found, _ = finest.of_levels(theta[None])
+    u = np.linspace(-12.0 * tau, 12.0 * tau, 40_001)
+    for level in range(3):
+        f = level_density(problem, theta, level)
+        wanted = np.trapezoid(np.exp([-f(x) for x in u]), u)
+        np.testing.assert_allclose(
+            np.exp(-found[0, level]) / np.sqrt(2.0 * np.pi), wanted, rtol=1e-4
+        )
+        peak = min(u, key=f)
+        assert abs(finest.peaks(theta)[level] - peak) < 0.1
+
+
+def test_peaks_that_no_rule_resolves_are_refused():
+    problem, tau = two_peaks()
+    start, reference = started(problem)
+    theta = np.append(tight(start.theta), np.log(tau))
+    theta[-3] = np.log(1e-4)
+    coarse = MarginalLikelihood(reference, [(64, 0.4, 0.4)], np.zeros(3, dtype=int))
+    with pytest.raises(ValueError, match="peaks that no rule resolves"):
+        coarse.check_resolution(theta[None])
+
+
+def test_rules_reach_zero_where_all_rows_of_a_level_are_far_from_it():
+    # The prior is narrow: the rows may as well be outliers, and the effect near zero.
+    problem, _ = two_peaks()
+    start, _ = started(problem)
+    target, y = problem.target, problem.target.data.facts[:, 0].copy()
+    y[2:7] = 20.0
+    problem.target = Target(target.X, y, np.ones(12), Robust(), target.prior)
+    u = np.array([[0.0], [20.0], [0.0]])
+    reference = Reference(CollapsedRows(problem), tight(start.theta), [u])
+    finest = MarginalLikelihood.finest(reference, np.log(0.3))
+    (which, rule, levels, _, S, t), *_ = (block for block in finest._blocks if 1 in block.which)
+    own, P = list(which).index(1), levels.information + 0.3**-2
+    middle = (t - reference.theta[: finest.n] @ S) / P
+    assert middle[own] > 10.0
+    assert middle[own] - rule.nodes[-1] / np.sqrt(P[own]) < -1.8 + 1e-9
+
+
 def one_event():
     """Counts of three levels, the first of which has a single event."""
     problem = problem_of(Poisson, n=120, sizes=(3,), weight=np.ones(120))
@@ -151,19 +238,21 @@ def wide_effects():
     return problem_of(Logistic, n=25, sizes=(6,), tau=3.0, scale=3.0, weight=np.ones(25)), 3.0
 
 
-@pytest.mark.parametrize("made", [one_event, wide_effects])
+@pytest.mark.parametrize("made", [one_event, wide_effects, two_peaks])
 def test_effects_are_drawn_from_their_law_given_the_parameters(made):
     """Their quantiles are those of their law, and not those of the expansion."""
     problem, tau = made()
     start, reference = started(problem)
     theta, n = np.append(start.theta, np.log(tau)), 20_000
-    potential, _ = MarginalLikelihood.of(
-        MarginalLikelihood.finest(reference, theta[-1]), theta[None]
-    )
+    finest = MarginalLikelihood.finest(reference, theta[-1])
+    if made is two_peaks:
+        theta[:-1] = tight(theta[:-1])
+        finest = about_peaks(reference, theta)
+    potential = finest if made is two_peaks else MarginalLikelihood.of(finest, theta[None])[0]
     _, effects = potential.values_and_effects(np.tile(theta, (n, 1)), np.random.default_rng(0))
-    H, S, t = (own[:, 0] for own in reference.factors[0])
+    H, S, t = (own[:, 0] for own in finest.reference.factors[0])
     width = 1.0 / np.sqrt(H[:, 0] + tau**-2.0)
-    m, naive = (t - S @ theta[:-1]) * np.square(width), 0
+    m, naive = (t - S @ theta[: finest.n]) * np.square(width), 0
     for level in range(problem.sizes[0]):
         f, u = level_density(problem, theta, level), np.linspace(-8.0 * tau, 8.0 * tau, 20_001)
         p = np.exp(-np.array([f(x) for x in u]) + f(m[level]))
@@ -285,6 +374,54 @@ def test_the_law_of_known_levels_is_that_of_chains():
     np.testing.assert_allclose(*together, atol=0.06)
 
 
+def test_a_normal_likelihood_of_ones_own_has_the_exact_posterior():
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.standard_normal((200, 2)), rng.integers(0, 15, 200)])
+    y = X[:, 0] + rng.standard_normal(15)[X[:, 2].astype(int)] + rng.standard_normal(200)
+    priors = {"prior": Normal(scale=2.0), "intercept_prior": Normal(scale=5.0)}
+    options = {**priors, "group_effects": [2], "group_scale": HalfNormal(1.0), "random_state": 0}
+
+    own = CustomRegressor(log_likelihood=lambda eta, y: -0.5 * (y - eta) ** 2, **options)
+    exact = BayesianLinearRegression(noise=1.0, **options)
+    own, exact = own.fit(X, y), exact.fit(X, y)
+    assert (own.sampler_, exact.sampler_) == ("importance", "exact")
+    for name in ("coef", "intercept", "group_std"):
+        a, b = (model.posterior_[name] for model in (own, exact))
+        assert np.abs((a.mean((0, 1)) - b.mean((0, 1))) / b.std((0, 1))).max() < 0.1
+        np.testing.assert_allclose(a.std((0, 1)) / b.std((0, 1)), 1.0, atol=0.06)
+    sd = exact.effects_["sd"]
+    np.testing.assert_allclose(own.effects_["mean"] / sd, exact.effects_["mean"] / sd, atol=0.1)
+    np.testing.assert_allclose(own.effects_["sd"] / sd, 1.0, atol=0.06)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["cauchy", "outliers", "rounded", "tiny"])
+@pytest.mark.parametrize("seed", range(3))
+def test_robust_regression_agrees_with_chains(noise, seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.standard_normal((150, 2)), rng.integers(0, 12, 150)])
+    made = {
+        "cauchy": rng.standard_cauchy(150),
+        "outliers": rng.standard_normal(150) + 30.0 * (rng.random(150) < 0.05),
+        "rounded": rng.standard_normal(150),
+        "tiny": 0.01 * rng.standard_t(3.0, 150),
+    }
+    y = X[:, 0] + rng.standard_normal(12)[X[:, 2].astype(int)] + made[noise]
+    y = np.round(y) if noise == "rounded" else y
+    options = {"group_effects": [2], "n_draws": 2000, "random_state": seed}
+    own = BayesianRobustRegression(**options).fit(X, y)
+    chains = BayesianRobustRegression(**options, n_warmup=300).fit(X, y)
+    assert (own.sampler_, chains.sampler_) == ("importance", "collapsed_hmc")
+    for name in ("coef", "intercept", "noise_std", "df", "group_std"):
+        a, b = (model.posterior_[name] for model in (own, chains))
+        a, b = (a, b) if name in ("coef", "intercept") else (np.log(a), np.log(b))
+        assert np.abs((a.mean((0, 1)) - b.mean((0, 1))) / b.std((0, 1))).max() < 0.1
+        np.testing.assert_allclose(a.std((0, 1)) / b.std((0, 1)), 1.0, atol=0.1)
+    sd = chains.effects_["sd"]
+    np.testing.assert_allclose(own.effects_["mean"] / sd, chains.effects_["mean"] / sd, atol=0.1)
+    np.testing.assert_allclose(own.effects_["sd"] / sd, 1.0, atol=0.1)
+
+
 # -- which sampler runs ---------------------------------------------------------------------------
 
 
@@ -302,7 +439,8 @@ def test_a_level_for_each_row_is_no_reason_for_chains():
     ("kind", "options", "request_options", "suits"),
     [
         (Poisson, {}, {}, True),
-        (Robust, {}, {}, False),
+        (Robust, {}, {}, True),
+        (LinearKnownNoise, {}, {}, False),
         (Poisson, {"sizes": (5, 4)}, {}, False),
         (Poisson, {"slopes": [[0]]}, {}, False),
         (Poisson, {}, {"thin": 2}, False),

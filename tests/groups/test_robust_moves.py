@@ -135,7 +135,8 @@ def test_gross_outliers_do_not_hold_chains_back(n, J, share, sd):
     y = X[:, 0] + rng.normal(size=J)[level] + 0.3 * rng.normal(size=n)
     y[: int(share * n)] += sd * rng.normal(size=int(share * n))
     table = pd.DataFrame(X, columns=["a", "b"]).assign(level=level)
-    model = BayesianRobustRegression(group_effects=["level"], n_draws=250, random_state=0)
+    options = {"n_draws": 250, "n_warmup": 300, "random_state": 0}  # a warm-up asks for chains
+    model = BayesianRobustRegression(group_effects=["level"], **options)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(table, y)

@@ -7,11 +7,12 @@ import pytest
 from group_tables import problem_of
 
 from skbayes_sg import BayesianNegativeBinomialRegressor
+from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import SamplerConvergenceWarning
 from skbayes_sg.groups import start
 from skbayes_sg.groups.collapsed import CollapsedRows, Reference
 from skbayes_sg.groups.covariance import Covariance
-from skbayes_sg.models import Logistic
+from skbayes_sg.models import Logistic, Robust
 
 
 def test_a_precision_that_bends_down_keeps_its_size():
@@ -58,6 +59,20 @@ def test_overdispersed_counts_with_a_level_in_each_row(seed):
         model.fit(X, y)
     assert model.posterior_["group_std[x2]"].mean() < 3.0
     assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.7])
+def test_noise_is_told_from_effects_that_are_much_larger(tau):
+    # Without groups the noise contains the effects, and steps from there stopped early.
+    rng, n = np.random.default_rng(1), 3000
+    X, codes = rng.normal(size=(n, 3)), rng.integers(0, 20, n)
+    y = X[:, 0] + tau * rng.normal(size=20)[codes] + 0.01 * rng.standard_t(3, size=n)
+    problem = problem_of(Robust, n=n, d=3, sizes=(20,))
+    problem.codes[:, 0] = codes
+    problem.target = Target(X, y, np.ones(n), Robust(), problem.target.prior)
+    found = start.found_start(CollapsedRows(problem))
+    assert found.theta[-2] == pytest.approx(np.log(0.01), abs=0.1)
+    np.testing.assert_allclose(found.theta[:3], [1.0, 0.0, 0.0], atol=0.01)
 
 
 def test_a_wide_prior_of_scales_does_not_decide_where_chains_begin():

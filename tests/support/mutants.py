@@ -116,6 +116,31 @@ MUTANTS = [
         f"{MARGINAL}::test_the_potential_is_that_of_integrals[5.0-Logistic]",
     ),
     Mutant(
+        "rules that reach no other peak", "groups/marginal.py",
+        "needed += np.abs(t - S @ reference.theta[:n]) / np.sqrt(P)", "pass",
+        f"{MARGINAL}::test_rules_reach_zero_where_all_rows_of_a_level_are_far_from_it",
+    ),
+    Mutant(
+        "peaks that are compared with themselves", "groups/marginal.py",
+        "rules = [(2 * n, 0.5 * h, a)", "rules = [(n, h, a)",
+        f"{MARGINAL}::test_peaks_that_no_rule_resolves_are_refused",
+    ),
+    Mutant(
+        "products of rows of different weights", "models/robust.py",
+        " and weight == facts[last, FACT_WEIGHT]:", ":",
+        f"{MARGINAL}::test_losses_at_shifts_are_those_of_the_model[usual-uneven-Robust]",
+    ),
+    Mutant(
+        "noise that contains the effects at the start", "groups/start.py",
+        "if noise > 0.0 and variance > noise**2:", "if False:",
+        "groups/test_start.py::test_noise_is_told_from_effects_that_are_much_larger[0.7]",
+    ),
+    Mutant(
+        "impossible rows that are no number", "custom/law.py",
+        "np.inf if np.isnan(loss) else loss", "loss",
+        f"{MARGINAL}::test_losses_at_shifts_of_a_likelihood_of_ones_own",
+    ),
+    Mutant(
         "rows of any weight in a product", "models/logistic.py",
         "if uneven > 0.0 or top", "if top",
         f"{MARGINAL}::test_losses_at_shifts_are_those_of_the_model[usual-uneven-Logistic]",
