@@ -561,7 +561,7 @@ MUTANTS = [
         "predictive standard deviation without the noise", "models/predictive.py",
         "return np.stack([epistemic, weighting.mean(aleatoric, weights, axis=1)])",
         "return np.stack([epistemic, 0.0 * weighting.mean(aleatoric, weights, axis=1)])",
-        "test_regressors.py::test_predictions_by_hand[linear]",
+        "test_regressors.py::test_predictions_by_hand[poisson]",
     ),
     Mutant(
         "class probabilities of the last block of draws alone", "models/probabilities.py",
