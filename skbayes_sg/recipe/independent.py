@@ -21,6 +21,7 @@ from ..geometry.preconditioning import DENSE_LIMIT
 from ..importance.certificate import LARGEST_K, LIGHT
 from ..importance.fit import MOST_WARPED, fit_proposal
 from ..importance.flat_tails import has_flat_tails
+from ..importance.growing import EVALUATED, MOST_GROWN, grown_draws
 from ..importance.lockstep import Budget
 from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws, draws_of_chains
@@ -135,14 +136,14 @@ def run_independent(modes, request, watch=None):
     rng = streams.of_proposal(request.seed)
     with request.timed("proposal"):
         proposals = proposals_of(modes)
-        if not named and _reaches_less_far(proposals, request):
-            return None
+        is_flat = not named and _reaches_less_far(proposals, request)
     with request.timed("weighing"):
-        found = with_ess_in_theta(
-            weighed_draws(modes, proposals, n, rng, partial(_budget, request)), frame, request
-        )
-        if not named and _gives_way(found, modes, n, request):
-            found = _of_chains(modes, proposals, found, request, rng)
+        found = None
+        if not is_flat:
+            own = weighed_draws(modes, proposals, n, rng, partial(_budget, request))
+            found = with_ess_in_theta(own, frame, request)
+        if is_flat or _gives_way(found, modes, n, request, named):
+            found = _others(modes, proposals, found, request, rng)
     if found is None:
         return None
     if not found.holds:
@@ -155,6 +156,28 @@ def run_independent(modes, request, watch=None):
         if is_cheap and not named and _is_contradicted(outcome):
             return None
     return warned_of_chains(outcome, request)
+
+
+def _others(modes, proposals, found, request, rng):
+    """Draws of a mixture that grows, or of chains in lockstep; None if other chains are better.
+
+    If importance sampling was asked for, the draws that were found are better than any chains.
+    """
+    if _may_grow(proposals, request):
+        grown = grown_draws(proposals[0], request.n_chains * request.n_draws, rng)
+        if grown is not None:
+            return grown
+    if found is None or isinstance(request.sampler, Importance):
+        return found
+    return _of_chains(modes, proposals, found, request, rng)
+
+
+def _may_grow(proposals, request):
+    """Whether there are few parameters and one mode, and a mixture grows quickly."""
+    target = proposals[0].frame.target
+    few = len(proposals) == 1 and target.n_parameters <= MOST_GROWN
+    seconds = EVALUATED * seconds_of_rows(target, target.n_rows)
+    return few and seconds <= max(EXACT_SECONDS, seconds_of_chains(target, request))
 
 
 def _of_chains(modes, proposals, found, request, rng):
@@ -179,8 +202,10 @@ def _of_chains(modes, proposals, found, request, rng):
     return other if other.holds else None
 
 
-def _gives_way(found, modes, n_draws, request):
-    """Whether chains on all rows, or Gibbs sampling, are worth more than these draws."""
+def _gives_way(found, modes, n_draws, request, named):
+    """Whether other draws are worth more than these; if named, only where these do not hold."""
+    if named:
+        return not found.holds
     target, certificate = modes.frame.target, found.certificate
     seconds = seconds_of_chains(target, request)
     is_bearable = seconds <= BEARABLE_SECONDS

@@ -510,6 +510,7 @@ def test_by_name_weights_that_cannot_be_trusted_are_told(monkeypatch):
         return replace(found, certificate=replace(found.certificate, pareto_k=2.0))
 
     monkeypatch.setattr(independent, "weighed_draws", heavy)
+    monkeypatch.setattr(independent, "grown_draws", lambda *_: None)
     model = BayesianLogisticRegression(sampler="importance", n_draws=20, random_state=0)
     with pytest.warns(SamplerConvergenceWarning, match=r"Pareto k is 2\.00"):
         model.fit(*binary(40, 2))
@@ -746,6 +747,7 @@ def test_few_effective_draws_are_kept_where_chains_would_take_long(monkeypatch, 
         return CertifiedDraws(phi, Certificate(0.1, float(n), np.ones(n)), 0.0, 0, 0.05 * n)
 
     monkeypatch.setattr(independent, "weighed_draws", few)
+    monkeypatch.setattr(independent, "grown_draws", lambda *_: None)
     monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: seconds)
     X, y = np.random.default_rng(0).standard_normal((200, 2)), np.arange(200) % 2
     with warnings.catch_warnings(record=True) as caught:

@@ -28,6 +28,13 @@ from skbayes_sg.recipe import independent
 from skbayes_sg.recipe.request import Request
 
 
+@pytest.fixture(autouse=True)
+def _nothing_grows(request, monkeypatch):
+    """Mixtures that grow would be preferred to most chains of these tests."""
+    if "grow" not in request.node.name:
+        monkeypatch.setattr(independent, "MOST_GROWN", 0)
+
+
 @pytest.mark.parametrize(
     ("share", "seconds", "sampler", "kept"),
     [
@@ -53,7 +60,7 @@ def test_chains_on_all_rows_follow_where_those_in_lockstep_fail(monkeypatch):
     assert kind_of(poor_fit(monkeypatch, 0.2, 9.0, "auto")) == "hmc"
 
 
-def poor_fit(monkeypatch, share, seconds, sampler):
+def poor_fit(monkeypatch, share, seconds, sampler, d=3):
     """A fit whose independent draws are as effective as `share` says."""
     weighed = certified_draws
 
@@ -64,7 +71,7 @@ def poor_fit(monkeypatch, share, seconds, sampler):
     monkeypatch.setattr(independent, "weighed_draws", poor)
     monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: seconds)
     model = BayesianLogisticRegression(n_draws=200, sampler=sampler, random_state=0)
-    return model.fit(*binary(300))
+    return model.fit(*binary(300, d))
 
 
 def kind_of(model):
@@ -72,6 +79,32 @@ def kind_of(model):
     if model.sampler_ != "importance":
         return model.sampler_
     return "lockstep" if "lockstep_epsilon" in model.diagnostics_ else "independent"
+
+
+@pytest.mark.parametrize(
+    ("most", "share", "sampler", "grows"),
+    [
+        (3, 0.2, "auto", True),
+        (3, 0.05, "importance", True),
+        (2, 0.2, "auto", False),
+        (3, 0.3, "auto", False),
+        (3, 0.2, "importance", False),
+    ],
+)
+def test_mixtures_of_few_parameters_grow_before_chains(monkeypatch, most, share, sampler, grows):
+    called, grown = [], independent.grown_draws
+    monkeypatch.setattr(independent, "MOST_GROWN", most)
+    monkeypatch.setattr(independent, "grown_draws", lambda *args: called.append(1) or grown(*args))
+    model = poor_fit(monkeypatch, share, 0.9, sampler, d=2)
+    assert bool(called) == grows
+    if grows:
+        assert model.diagnostics_["min_ess"] > 0.5 * 800
+
+
+def test_mixtures_grow_only_where_that_is_quick(monkeypatch):
+    monkeypatch.setattr(independent, "EVALUATED", 1e12)
+    monkeypatch.setattr(independent, "grown_draws", None)
+    assert poor_fit(monkeypatch, 0.2, 0.9, "auto", d=2).sampler_ == "hmc"
 
 
 @pytest.mark.parametrize(("named", "sampler"), [("auto", "hmc"), ("importance", "importance")])

@@ -116,6 +116,23 @@ MUTANTS = [
         f"{MARGINAL}::test_the_potential_is_that_of_integrals[5.0-Logistic]",
     ),
     Mutant(
+        "fresh draws without their density", "importance/growing.py",
+        "certified(-values(potential, phi) - log_q)", "certified(-values(potential, phi))",
+        "importance/test_growing.py::test_a_bent_ridge[right]",
+    ),
+    Mutant(
+        "components that all have the same share", "importance/growing.py",
+        "logsumexp(self.log_parts(x) + np.log(shares)[:, None], axis=0)",
+        "logsumexp(self.log_parts(x), axis=0)",
+        "importance/test_growing.py::test_a_bent_ridge[right]",
+    ),
+    Mutant(
+        "mixtures of any number of parameters", "recipe/independent.py",
+        "target.n_parameters <= MOST_GROWN", "True",
+        "recipe/test_independent.py::"
+        "test_mixtures_of_few_parameters_grow_before_chains[2-0.2-auto-False]",
+    ),
+    Mutant(
         "rules that reach no other peak", "groups/marginal.py",
         "needed += np.abs(t - S @ reference.theta[:n]) / np.sqrt(P)", "pass",
         f"{MARGINAL}::test_rules_reach_zero_where_all_rows_of_a_level_are_far_from_it",
@@ -1021,7 +1038,7 @@ MUTANTS = [
     ),
     Mutant(
         "chains on all rows before those in lockstep", "recipe/independent.py",
-        "found = _of_chains(modes, proposals, found, request, rng)", "found = None",
+        "    return _of_chains(modes, proposals", "    return None and _of_chains(modes, proposals",
         "test_independent.py::test_few_effective_draws_give_way_to_bearable_chains"
         "[0.2-9.0-auto-lockstep]",
     ),

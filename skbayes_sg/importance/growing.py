@@ -1,0 +1,172 @@
+r"""Independent draws of few parameters with bent or flat tails: from a mixture that grows.
+
+Where a posterior bends, or a tail reaches far beyond what the curvature at its mode says, warped
+Gaussian proposals miss a part of it, and chains make long excursions that are too rare to count.
+Of few parameters all places can be covered, by incremental mixture importance sampling (Raftery and
+Bao 2010). The proposal is a mixture of Student's t laws,
+
+    q(φ) = Σ_m π_m t_ν(φ; c_m, R_m R_mᵀ),
+
+at first the Laplace approximation alone. As long as the weights p/q of its draws are uneven, a
+component is added where the largest weight is, as wide as the draws around it say, or now and then
+one for all of the weighted draws, and draws of it join the others. They are made for p^½ first,
+whose tails reach farther: what is found there is covered when the same goes on for p. Fresh draws
+of the last mixture, which nothing was chosen by, are weighted by p/q, and their Pareto k and
+effective sample size say whether to believe them.
+"""
+
+import numpy as np
+from scipy import linalg
+from scipy.special import logsumexp
+
+from .._base import multivariate_t
+from .certificate import certified, resampled
+from .sample import LEAST_DRAWS, CertifiedDraws, effective
+
+__all__ = ["EVALUATED", "MOST_GROWN", "grown_draws"]
+
+MOST_GROWN = 8  # largest number of parameters that a mixture can cover
+TEMPERED = 2.0, 1.0  # 1/exponents of p for which the mixture grows, one after the other
+FIRST, EACH = 1000, 600  # draws of the first component, and of each other one
+NEAREST = 20  # draws that give a component its width: at least so many for each parameter
+MOST_COMPONENTS, TRIES = 100, 3  # most components; most mixtures of which fresh draws are made
+EVEN_ENOUGH = 0.25  # share of effective draws at which the mixture need not grow
+TRUSTED = 0.5  # Pareto k of weights that have a variance
+WANTED, MOST_PROPOSED = 1.0, 4.0  # share of effective draws aimed at; most proposed for each draw
+BY_COUNTS = 0.1  # what the shares π_m have from the numbers of draws, and not from their mass
+EVALUATED = 40_000  # about how many times U is evaluated
+ALL_OF_IT, WIDER = 4, 1.5  # every so many components one is for all draws, and so much wider
+RIDGE = 1e-9  # added to covariances, as a share of their mean diagonal
+
+
+class _Mixture:
+    """The components, all draws of them so far, and the log density of each component at each."""
+
+    def __init__(self, D, rng, potential):
+        self.rng, self.potential = rng, potential
+        self.centres, self.roots, self.counts = [], [], []
+        self.draws, self.U, self.log_t = np.empty((0, D)), np.empty(0), np.empty((0, 0))
+
+    def add(self, centre, root, n):
+        """Add a component, and n draws of it."""
+        new = self._drawn(centre, root, n)
+        self.draws = np.concatenate([self.draws, new])
+        self.U = np.append(self.U, values(self.potential, new))
+        old = np.hstack([self.log_t, self.log_parts(new)])
+        self.centres.append(centre)
+        self.roots.append(root)
+        self.counts.append(n)
+        self.log_t = np.vstack([old, self._log_part(-1, self.draws)])
+
+    def log_parts(self, x):
+        """Log densities of all components at rows x, (n_components, n)."""
+        parts = [self._log_part(m, x) for m in range(len(self.centres))]
+        return np.array(parts).reshape(len(parts), len(x))
+
+    def sample(self, n):
+        """Draw about n rows of the mixture for p; return them and log q."""
+        shares = self._shares()
+        counts = self.rng.multinomial(n, shares)
+        parts = zip(self.centres, self.roots, counts, strict=True)
+        x = np.concatenate([self._drawn(*part) for part in parts])
+        return x, logsumexp(self.log_parts(x) + np.log(shares)[:, None], axis=0)
+
+    def log_weights(self, temperature):
+        """log p^(1/T)/q of all draws, q being the mixture by their numbers."""
+        pi = np.array(self.counts) / len(self.draws)
+        return -self.U / temperature - logsumexp(self.log_t + np.log(pi)[:, None], axis=0)
+
+    def grow(self, log_weights):
+        """Add a component: now and then for all weighted draws, else at the largest weight."""
+        weights = np.exp(log_weights - log_weights.max())
+        weights /= weights.sum()
+        if len(self.counts) % ALL_OF_IT == 0:
+            mean = weights @ self.draws
+            self.add(mean, _root(WIDER * _spread(self.draws - mean, weights)), EACH)
+            return
+        centre, D = self.draws[np.argmax(weights)], self.draws.shape[1]
+        root = _root(np.atleast_2d(np.cov(self.draws.T)))
+        z = linalg.solve_triangular(root, (self.draws - centre).T, lower=True)
+        near = np.argsort(np.square(z).sum(axis=0), kind="stable")[: max(EACH, NEAREST * D)]
+        share = 0.5 * (weights[near] / weights[near].sum() + 1.0 / len(near))
+        self.add(centre, _root(_spread(self.draws[near] - centre, share)), EACH)
+
+    def _shares(self):
+        """π_m: the masses of p that the components are responsible for."""
+        log_w = self.log_weights(1.0)
+        pi = np.array(self.counts) / len(self.draws)
+        log_r = self.log_t + np.log(pi)[:, None]
+        log_mass = logsumexp(log_r - logsumexp(log_r, axis=0) + log_w, axis=1)
+        return (1.0 - BY_COUNTS) * np.exp(log_mass - logsumexp(log_mass)) + BY_COUNTS * pi
+
+    def _drawn(self, centre, root, n):
+        return centre + multivariate_t.standard_draws(self.rng, n, len(centre)) @ root.T
+
+    def _log_part(self, m, x):
+        root = self.roots[m]
+        z = linalg.solve_triangular(root, (x - self.centres[m]).T, lower=True, check_finite=False)
+        log_det = np.log(np.diag(root)).sum()
+        return multivariate_t.log_density(np.square(z).sum(axis=0), x.shape[1], log_det)
+
+
+def grown_draws(proposal, n_draws, rng):
+    """`CertifiedDraws` of a mixture that has grown, or None where it does not cover the posterior.
+
+    Parameters
+    ----------
+    proposal : skbayes_sg.importance.proposal.Proposal
+        Its frame has the coordinates φ, and its `exact` the potential.
+    n_draws : int
+    rng : numpy.random.Generator
+    """
+    D, potential = proposal.n_parameters, proposal.exact
+    mixture = _Mixture(D, rng, potential)
+    mixture.add(np.zeros(D), np.eye(D), FIRST)
+    share = _grown(mixture)
+    if share is None:
+        return None
+    proposed = int(np.clip(WANTED / share, 1.0, MOST_PROPOSED) * max(n_draws, LEAST_DRAWS))
+    for _ in range(TRIES):
+        phi, log_q = mixture.sample(proposed)
+        certificate = certified(-values(potential, phi) - log_q)
+        chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
+        ess = effective(certificate, n_draws)
+        found = CertifiedDraws(phi[chosen], certificate, 0.0, potential.n_exact, ess)
+        if found.holds and certificate.pareto_k < TRUSTED:
+            return found
+        for _ in range(ALL_OF_IT):
+            mixture.grow(mixture.log_weights(1.0))
+    return None
+
+
+def _grown(mixture):
+    """Let a mixture grow; return the share of effective draws, or None if it is too small."""
+    for temperature in TEMPERED:
+        while True:
+            log_weights = mixture.log_weights(temperature)
+            certificate = certified(log_weights)
+            share = certificate.ess / len(log_weights)
+            if share > EVEN_ENOUGH and certificate.pareto_k < TRUSTED:
+                break
+            if len(mixture.counts) == MOST_COMPONENTS or share == 0.0:
+                return None
+            mixture.grow(log_weights)
+    return share
+
+
+def values(potential, phi):
+    """U at rows φ: infinite where it is not a number."""
+    with np.errstate(all="ignore"):
+        found = potential.values(phi)
+    return np.where(np.isfinite(found), found, np.inf)
+
+
+def _spread(away, weights):
+    """Σ w a aᵀ over rows a."""
+    return (away * weights[:, None]).T @ away
+
+
+def _root(covariance):
+    """The Cholesky factor of a covariance, with a ridge for those that are singular."""
+    size = np.trace(covariance) / len(covariance)
+    return linalg.cholesky(covariance + RIDGE * size * np.eye(len(covariance)), lower=True)

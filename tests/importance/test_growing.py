@@ -1,0 +1,143 @@
+"""Mixtures that grow until they cover a posterior of few parameters."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from scipy.special import log_ndtr
+
+from skbayes_sg.importance import growing
+from skbayes_sg.importance.growing import grown_draws
+
+N = 4000
+
+
+def proposal_of(U, D):
+    """What `grown_draws` needs of a proposal: the potential at rows φ."""
+    return SimpleNamespace(n_parameters=D, exact=SimpleNamespace(values=U, n_exact=7))
+
+
+def bent(phi):
+    """A ridge φ₂ ≈ 0.8 φ₁², of which the Laplace approximation sees a straight line."""
+    return 0.5 * phi[:, 0] ** 2 + 0.5 * np.square((phi[:, 1] - 0.8 * phi[:, 0] ** 2) / 0.3)
+
+
+BENT = np.array([0.0, 0.8]), np.array([1.0, 0.09 + 2 * 0.64])
+
+MADE = np.random.default_rng(4).normal(0.7, 1.0, 400)
+Y = MADE[MADE > 0.0][:60]
+
+
+def cut(phi):
+    """Normal y of unknown mean b and log σ, of which only positive ones are seen.
+
+    A mean far below zero with a large σ makes y exponential: nothing but the prior ends the tail.
+    """
+    b, sigma = phi[:, :1], np.exp(phi[:, 1:])
+    terms = 0.5 * np.square((Y - b) / sigma) + phi[:, 1:] + log_ndtr(b / sigma)
+    return terms.sum(axis=1) + 0.5 * np.square(phi / [4.0, 1.0]).sum(axis=1)
+
+
+def cut_moments():
+    """Mean, variance and fourth central moment of b, by quadrature."""
+    b, s = np.meshgrid(np.linspace(-30, 6, 501), np.linspace(-3, 4, 141), indexing="ij")
+    log_p = -cut(np.column_stack([b.ravel(), s.ravel()])).reshape(b.shape)
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    mean = (p * b).sum()
+    return mean, *((p * (b - mean) ** k).sum() for k in (2, 4))
+
+
+def off(values, mean, variance, ess):
+    """How many standard errors the mean and the variance of draws are off."""
+    squares = np.square(values - mean)
+    z = (values.mean() - mean) / np.sqrt(variance), (squares.mean() - variance) / squares.std()
+    return np.abs(z) * np.sqrt(ess)
+
+
+@pytest.mark.parametrize("is_wrong", [False, True], ids=["right", "without weights"])
+def test_a_bent_ridge(is_wrong, monkeypatch):
+    if is_wrong:
+        certified = growing.certified
+        monkeypatch.setattr(
+            growing, "certified",
+            lambda w: certified(w if len(w) != 4 * N else np.zeros(len(w))),
+        )  # fmt: skip
+        monkeypatch.setattr(growing, "WANTED", 100.0)
+    found = grown_draws(proposal_of(bent, 2), N, np.random.default_rng(0))
+    assert found.phi.shape == (N, 2)
+    assert found.n_exact == 7
+    errors = [off(v, *moments, found.ess) for v, *moments in zip(found.phi.T, *BENT, strict=True)]
+    assert (np.array(errors) < 4.5).all() != is_wrong
+
+
+def test_a_tail_that_only_the_prior_ends():
+    """Over ten seeds neither mean nor variance is biased, and no seed has missed the tail."""
+    mean, variance, fourth = cut_moments()
+    assert fourth > 12.0 * variance**2  # far from normal
+    found = [
+        grown_draws(proposal_of(cut, 2), N, np.random.default_rng(seed)).phi[:, 0]
+        for seed in range(10)
+    ]
+    means, variances = np.mean(found, axis=1), np.square(np.array(found) - mean).mean(axis=1)
+    error = np.sqrt(np.array([variance, fourth - variance**2]) / (0.5 * N))
+    assert (np.abs(means - mean) < 4.5 * error[0]).all()
+    assert (np.abs(variances - variance) < 4.5 * error[1]).all()
+    assert np.abs(variances.mean() - variance) < 4.5 * error[1] / np.sqrt(10)
+
+
+def test_places_without_density():
+    def U(phi):
+        return np.where(phi[:, 0] > -0.5, 0.5 * np.square(phi).sum(axis=1), np.nan)
+
+    found = grown_draws(proposal_of(U, 2), N, np.random.default_rng(1))
+    law = stats.truncnorm(-0.5, np.inf)
+    assert (off(found.phi[:, 0], law.mean(), law.var(), found.ess) < 4.5).all()
+    assert (off(found.phi[:, 1], 0.0, 1.0, found.ess) < 4.5).all()
+
+
+def test_one_parameter_with_two_peaks():
+    def U(phi):
+        return -np.logaddexp(stats.norm.logpdf(phi[:, 0], 0.0), stats.norm.logpdf(phi[:, 0], 9, 2))
+
+    found = grown_draws(proposal_of(U, 1), N, np.random.default_rng(2))
+    area, _ = integrate.quad(lambda x: x * np.exp(-U(np.array([[x]]))[0]) / 2.0, -10, 30)
+    assert (off(found.phi[:, 0], area, 2.5 + 20.25, found.ess) < 4.5).all()
+
+
+def test_mixtures_that_would_have_to_grow_too_far_are_given_up(monkeypatch):
+    monkeypatch.setattr(growing, "MOST_COMPONENTS", 2)
+    assert grown_draws(proposal_of(cut, 2), N, np.random.default_rng(0)) is None
+
+
+def test_nothing_grows_where_there_is_no_density():
+    nowhere = proposal_of(lambda phi: np.full(len(phi), np.inf), 2)
+    assert grown_draws(nowhere, N, np.random.default_rng(0)) is None
+
+
+def test_fresh_draws_that_are_not_trusted_are_made_anew(monkeypatch):
+    certified, seen = growing.certified, []
+
+    def distrusted(log_weights):
+        found = certified(log_weights)
+        if len(log_weights) == N:  # fresh draws, and not those by which the mixture has grown
+            seen.append(found)
+            found = replace(found, pareto_k=0.6 if len(seen) < 3 else 0.1)
+        return found
+
+    monkeypatch.setattr(growing, "certified", distrusted)
+    monkeypatch.setattr(growing, "MOST_PROPOSED", 1.0)
+    found = grown_draws(proposal_of(bent, 2), N, np.random.default_rng(0))
+    assert len(seen) == 3
+    assert len(np.unique(found.phi[:, 0])) > 1000
+
+
+def test_draws_are_those_of_the_seed():
+    a, b, c = (
+        grown_draws(proposal_of(bent, 2), 500, np.random.default_rng(seed)).phi
+        for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(a, b)
+    assert (a != c).any()
