@@ -9,9 +9,9 @@ Bao 2010). The proposal is a mixture of Student's t laws,
 
 at first the Laplace approximation alone. As long as the weights p/q of its draws are uneven, a
 component is added where the largest weight is, as wide as the draws around it say, or now and then
-one for all of the weighted draws, and draws of it join the others. They are made for p^½ first,
-whose tails reach farther: what is found there is covered when the same goes on for p. Fresh draws
-of the last mixture, which nothing was chosen by, are weighted by p/q, and their Pareto k and
+one for all of the weighted draws, and draws of it join the others. They are made for p^⅓ and p^⅔
+first, whose tails reach farther: what is found there is covered when the same goes on for p. Fresh
+draws of the last mixture, which nothing was chosen by, are weighted by p/q, and their Pareto k and
 effective sample size say whether to believe them.
 """
 
@@ -26,7 +26,7 @@ from .sample import LEAST_DRAWS, CertifiedDraws, effective
 __all__ = ["EVALUATED", "MOST_GROWN", "grown_draws"]
 
 MOST_GROWN = 8  # largest number of parameters that a mixture can cover
-TEMPERED = 2.0, 1.0  # 1/exponents of p for which the mixture grows, one after the other
+TEMPERED = 3.0, 1.5, 1.0  # 1/exponents of p for which the mixture grows, one after the other
 FIRST, EACH = 1000, 600  # draws of the first component, and of each other one
 NEAREST = 20  # draws that give a component its width: at least so many for each parameter
 MOST_COMPONENTS, TRIES = 100, 3  # most components; most mixtures of which fresh draws are made
@@ -40,23 +40,24 @@ RIDGE = 1e-9  # added to covariances, as a share of their mean diagonal
 
 
 class _Mixture:
-    """The components, all draws of them so far, and the log density of each component at each."""
+    """The components, all draws of them so far, and log Σ_m n_m t_m at each, n_m of each."""
 
     def __init__(self, D, rng, potential):
         self.rng, self.potential = rng, potential
         self.centres, self.roots, self.counts = [], [], []
-        self.draws, self.U, self.log_t = np.empty((0, D)), np.empty(0), np.empty((0, 0))
+        self.draws, self.U, self.log_sum = np.empty((0, D)), np.empty(0), np.empty(0)
 
     def add(self, centre, root, n):
         """Add a component, and n draws of it."""
         new = self._drawn(centre, root, n)
-        self.draws = np.concatenate([self.draws, new])
-        self.U = np.append(self.U, values(self.potential, new))
-        old = np.hstack([self.log_t, self.log_parts(new)])
         self.centres.append(centre)
         self.roots.append(root)
         self.counts.append(n)
-        self.log_t = np.vstack([old, self._log_part(-1, self.draws)])
+        old = np.logaddexp(self.log_sum, np.log(n) + self._log_part(-1, self.draws))
+        own = logsumexp(self.log_parts(new) + np.log(self.counts)[:, None], axis=0)
+        self.draws = np.concatenate([self.draws, new])
+        self.U = np.append(self.U, values(self.potential, new))
+        self.log_sum = np.append(old, own)
 
     def log_parts(self, x):
         """Log densities of all components at rows x, (n_components, n)."""
@@ -73,8 +74,7 @@ class _Mixture:
 
     def log_weights(self, temperature):
         """log p^(1/T)/q of all draws, q being the mixture by their numbers."""
-        pi = np.array(self.counts) / len(self.draws)
-        return -self.U / temperature - logsumexp(self.log_t + np.log(pi)[:, None], axis=0)
+        return -self.U / temperature - self.log_sum + np.log(len(self.draws))
 
     def grow(self, log_weights):
         """Add a component: now and then for all weighted draws, else at the largest weight."""
@@ -87,16 +87,17 @@ class _Mixture:
         centre, D = self.draws[np.argmax(weights)], self.draws.shape[1]
         root = _root(np.atleast_2d(np.cov(self.draws.T)))
         z = linalg.solve_triangular(root, (self.draws - centre).T, lower=True)
-        near = np.argsort(np.square(z).sum(axis=0), kind="stable")[: max(EACH, NEAREST * D)]
+        near = np.argpartition(np.square(z).sum(axis=0), max(EACH, NEAREST * D) - 1)
+        near = near[: max(EACH, NEAREST * D)]
         share = 0.5 * (weights[near] / weights[near].sum() + 1.0 / len(near))
         self.add(centre, _root(_spread(self.draws[near] - centre, share)), EACH)
 
     def _shares(self):
         """π_m: the masses of p that the components are responsible for."""
-        log_w = self.log_weights(1.0)
-        pi = np.array(self.counts) / len(self.draws)
-        log_r = self.log_t + np.log(pi)[:, None]
-        log_mass = logsumexp(log_r - logsumexp(log_r, axis=0) + log_w, axis=1)
+        pi, over = np.array(self.counts) / len(self.draws), self.log_weights(1.0) - self.log_sum
+        log_mass = np.log(self.counts) + [
+            logsumexp(self._log_part(m, self.draws) + over) for m in range(len(pi))
+        ]
         return (1.0 - BY_COUNTS) * np.exp(log_mass - logsumexp(log_mass)) + BY_COUNTS * pi
 
     def _drawn(self, centre, root, n):
