@@ -19,10 +19,14 @@ class Importance(BaseEstimator):
     There are no steps: a step size, a gradient, a subsampling scheme or a preconditioner is
     refused, and a warm-up or thinning has no effect. Where the certificate does not hold,
     Hamiltonian Monte Carlo in the same coordinates takes its place; where that does not mix
-    either, `fit` warns.
+    either, a mixture of Student's t laws grows until it covers a posterior of up to eight
+    parameters (Raftery and Bao), or `fit` warns.
 
     References
     ----------
+    A. E. Raftery and L. Bao (2010). Estimating and projecting trends in HIV/AIDS generalized
+    epidemics using incremental mixture importance sampling. Biometrics 66(4), 1162-1173.
+
     A. Vehtari, D. Simpson, A. Gelman, Y. Yao and J. Gabry (2024). Pareto smoothed importance
     sampling. Journal of Machine Learning Research 25(72), 1-58.
 

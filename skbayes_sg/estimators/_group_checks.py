@@ -9,7 +9,7 @@ from .._base.tables import is_dask
 from .._base.validation import Parameters
 from ..models import Logistic, NegativeBinomial
 
-__all__ = ["check_levels", "check_parameters", "has_groups", "warn_of_indicators"]
+__all__ = ["check_levels", "check_parameters", "dense", "has_groups", "warn_of_indicators"]
 
 # Constructor parameters of steps, which must be "auto" with group effects.
 OF_STEPS = "sampler", "gradient", "subsampling", "batch_size", "step_size", "preconditioner"
@@ -118,7 +118,7 @@ def warn_of_indicators(levels, codes, X):
             continue
         by_level = sparse.csr_array((np.ones(n), (code, np.arange(n))), shape=(L, n))
         sums, squares = (
-            _dense(by_level @ values)
+            dense(by_level @ values)
             for values in (X, X.multiply(X) if sparse.issparse(X) else X * X)
         )
         size = np.bincount(code, minlength=L)[:, None]
@@ -135,6 +135,6 @@ def warn_of_indicators(levels, codes, X):
             )
 
 
-def _dense(values):
+def dense(values):
     """An array with these values, which may be sparse."""
     return values.toarray() if sparse.issparse(values) else values

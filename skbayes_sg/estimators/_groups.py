@@ -15,7 +15,7 @@ from ..groups.effects import FittedEffects
 from ..groups.rows import GroupRows
 from ..posterior.moments import RunningMoments
 from ..recipe.request import Outcome, chosen_without_steps
-from ._group_checks import check_levels, check_parameters, warn_of_indicators
+from ._group_checks import check_levels, check_parameters, dense, warn_of_indicators
 from ._group_problem import GroupTable, group_problem, places_of_effects, prior_of_all
 from ._shards import first_label
 from ._store import check_draw_store
@@ -46,7 +46,7 @@ class Groups:
         others, values = self.columns.divided(X)
         rows = others if others is not None else np.zeros((len(values[0]), 1))
         found = check_data(self.reader, rows, *y, reset=False, y_numeric=y_numeric)
-        rows = found[0] if y else found
+        rows = dense(found[0] if y else found)
         rows = rows if others is not None else rows[:, :0]
         pairs = [own.encode(column) for own, column in zip(self.levels, values, strict=True)]
         codes, new = (np.stack(part, axis=1) for part in zip(*pairs, strict=True))

@@ -689,3 +689,16 @@ def test_other_columns_may_be_many_levels():
         warnings.simplefilter("ignore", SamplerConvergenceWarning)
         model.fit(rows, y)
     assert model.posterior_["coef"].shape == (4, 50, 120)
+
+
+def test_frames_with_sparse_columns():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"g": rng.integers(0, 5, 200), "a": rng.integers(0, 2, 200)})
+    y, sparse_frame = rng.poisson(1.0, 200), frame.astype(pd.SparseDtype(float, 0.0))
+    options = {"group_effects": ["g"], "n_draws": 50, "random_state": 0}
+    own = BayesianPoissonRegressor(**options).fit(sparse_frame, y)
+    usual = BayesianPoissonRegressor(**options).fit(frame, y)
+    np.testing.assert_allclose(own.predict(sparse_frame), usual.predict(frame))
+    found = own.predict_interval(sparse_frame)
+    np.testing.assert_allclose(found, usual.predict_interval(frame))
+    assert own.score(sparse_frame, y) == pytest.approx(usual.score(frame, y))
