@@ -36,6 +36,7 @@ WANTED, MOST_PROPOSED = 1.0, 4.0  # share of effective draws aimed at; most prop
 BY_COUNTS = 0.1  # what the shares π_m have from the numbers of draws, and not from their mass
 EVALUATED = 40_000  # about how many times U is evaluated
 ALL_OF_IT, WIDER = 4, 1.5  # every so many components one is for all draws, and so much wider
+BLOCK = 20_000  # draws whose densities under all components are held together
 RIDGE = 1e-9  # added to covariances, as a share of their mean diagonal
 
 
@@ -70,7 +71,8 @@ class _Mixture:
         counts = self.rng.multinomial(n, shares)
         parts = zip(self.centres, self.roots, counts, strict=True)
         x = np.concatenate([self._drawn(*part) for part in parts])
-        return x, logsumexp(self.log_parts(x) + np.log(shares)[:, None], axis=0)
+        blocks, log_pi = np.array_split(x, -(-len(x) // BLOCK)), np.log(shares)[:, None]
+        return x, np.concatenate([logsumexp(self.log_parts(b) + log_pi, axis=0) for b in blocks])
 
     def log_weights(self, temperature):
         """log p^(1/T)/q of all draws, q being the mixture by their numbers."""
