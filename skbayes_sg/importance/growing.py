@@ -36,6 +36,7 @@ WANTED, MOST_PROPOSED = 1.0, 4.0  # share of effective draws aimed at; most prop
 BY_COUNTS = 0.1  # what the shares π_m have from the numbers of draws, and not from their mass
 EVALUATED = 40_000  # about how many times U is evaluated
 ALL_OF_IT, WIDER = 4, 1.5  # every so many components one is for all draws, and so much wider
+SPREAD = 3.0  # effective draws for each parameter from which all of them have a width
 BLOCK = 20_000  # draws whose densities under all components are held together
 RIDGE = 1e-9  # added to covariances, as a share of their mean diagonal
 
@@ -82,11 +83,12 @@ class _Mixture:
         """Add a component: now and then for all weighted draws, else at the largest weight."""
         weights = np.exp(log_weights - log_weights.max())
         weights /= weights.sum()
-        if len(self.counts) % ALL_OF_IT == 0:
+        D, n_effective = self.draws.shape[1], 1.0 / (weights @ weights)
+        if len(self.counts) % ALL_OF_IT == 0 and n_effective > SPREAD * D:
             mean = weights @ self.draws
             self.add(mean, _root(WIDER * _spread(self.draws - mean, weights)), EACH)
             return
-        centre, D = self.draws[np.argmax(weights)], self.draws.shape[1]
+        centre = self.draws[np.argmax(weights)]
         root = _root(np.atleast_2d(np.cov(self.draws.T)))
         z = linalg.solve_triangular(root, (self.draws - centre).T, lower=True)
         near = np.argpartition(np.square(z).sum(axis=0), max(EACH, NEAREST * D) - 1)

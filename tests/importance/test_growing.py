@@ -98,6 +98,20 @@ def test_places_without_density():
     assert (off(found.phi[:, 1], 0.0, 1.0, found.ess) < 4.5).all()
 
 
+@pytest.mark.parametrize("width", [1e-2, 1e-6, 1e-12])
+def test_a_posterior_much_narrower_than_it_seemed(width):
+    """One draw has all of the weight at first, and no width."""
+
+    def U(phi):
+        return 0.5 * np.square(phi / [1.0, width]).sum(axis=1)
+
+    found = grown_draws(proposal_of(U, 2), N, np.random.default_rng(0))
+    if width == 1e-2:
+        assert (off(found.phi[:, 1], 0.0, width**2, found.ess) < 4.5).all()
+    else:
+        assert found is None or (off(found.phi[:, 1], 0.0, width**2, found.ess) < 4.5).all()
+
+
 def test_one_parameter_with_two_peaks():
     def U(phi):
         return -np.logaddexp(stats.norm.logpdf(phi[:, 0], 0.0), stats.norm.logpdf(phi[:, 0], 9, 2))
