@@ -118,17 +118,17 @@ MUTANTS = [
     Mutant(
         "fresh draws without their density", "importance/growing.py",
         "certified(-values(potential, phi) - log_q)", "certified(-values(potential, phi))",
-        "importance/test_growing.py::test_a_bent_ridge[right]",
+        "test_growing.py::test_a_bent_ridge[right]",
     ),
     Mutant(
         "components that all have the same share", "importance/growing.py",
         "logsumexp(self.log_parts(b) + log_pi, axis=0)", "logsumexp(self.log_parts(b), axis=0)",
-        "importance/test_growing.py::test_a_bent_ridge[right]",
+        "test_growing.py::test_a_bent_ridge[right]",
     ),
     Mutant(
         "mixtures of any number of parameters", "recipe/independent.py",
         "target.n_parameters <= MOST_GROWN", "True",
-        "recipe/test_independent.py::"
+        "test_independent.py::"
         "test_mixtures_of_few_parameters_grow_before_chains[2-0.2-auto-False]",
     ),
     Mutant(
@@ -149,7 +149,7 @@ MUTANTS = [
     Mutant(
         "noise that contains the effects at the start", "groups/start.py",
         "if noise > 0.0 and variance > noise**2:", "if False:",
-        "groups/test_start.py::test_noise_is_told_from_effects_that_are_much_larger[0.7]",
+        "test_start.py::test_noise_is_told_from_effects_that_are_much_larger[0.7]",
     ),
     Mutant(
         "impossible rows that are no number", "custom/law.py",
