@@ -58,7 +58,7 @@ class _Mixture:
         old = np.logaddexp(self.log_sum, np.log(n) + self._log_part(-1, self.draws))
         own = logsumexp(self.log_parts(new) + np.log(self.counts)[:, None], axis=0)
         self.draws = np.concatenate([self.draws, new])
-        self.U = np.append(self.U, values(self.potential, new))
+        self.U = np.append(self.U, _values(self.potential, new))
         self.log_sum = np.append(old, own)
 
     def log_parts(self, x):
@@ -133,7 +133,7 @@ def grown_draws(proposal, n_draws, rng):
     proposed = int(np.clip(WANTED / share, 1.0, MOST_PROPOSED) * max(n_draws, LEAST_DRAWS))
     for _ in range(TRIES):
         phi, log_q = mixture.sample(proposed)
-        certificate = certified(-values(potential, phi) - log_q)
+        certificate = certified(-_values(potential, phi) - log_q)
         chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
         ess = effective(certificate, n_draws)
         found = CertifiedDraws(phi[chosen], certificate, 0.0, potential.n_exact, ess)
@@ -159,7 +159,7 @@ def _grown(mixture):
     return share
 
 
-def values(potential, phi):
+def _values(potential, phi):
     """U at rows φ: infinite where it is not a number."""
     with np.errstate(all="ignore"):
         found = potential.values(phi)

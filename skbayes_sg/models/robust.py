@@ -97,7 +97,8 @@ def _multiply(products, residual, root_D, shifts):
 def _add_shifted(facts, starts, eta, extras, shifts, losses_out):
     """Add the losses of levels at many shifts, as `Model` defines it.
 
-    The logarithms of some factors 1 + q are that of their product, if all weights are one.
+    Up to `TOGETHER` rows in turn that have the same weight need a single logarithm: that of the
+    product of their factors 1 + q.
     """
     s, u, K = extras[0], extras[1], shifts.shape[1]
     nu, root_D, products = math.exp(u), math.exp(-s - 0.5 * u), np.empty(K)

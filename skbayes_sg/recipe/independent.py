@@ -161,7 +161,7 @@ def run_independent(modes, request, watch=None):
 def _others(modes, proposals, found, request, rng):
     """Draws of a mixture that grows, or of chains in lockstep; None if other chains are better.
 
-    If importance sampling was asked for, the draws that were found are better than any chains.
+    If importance sampling was asked for, no chains follow: where nothing grows, the draws stay.
     """
     if _may_grow(proposals, request):
         grown = grown_draws(proposals[0], request.n_chains * request.n_draws, rng)

@@ -117,7 +117,7 @@ MUTANTS = [
     ),
     Mutant(
         "fresh draws without their density", "importance/growing.py",
-        "certified(-values(potential, phi) - log_q)", "certified(-values(potential, phi))",
+        "certified(-_values(potential, phi) - log_q)", "certified(-_values(potential, phi))",
         "test_growing.py::test_a_bent_ridge[right]",
     ),
     Mutant(
