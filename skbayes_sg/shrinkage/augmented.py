@@ -18,7 +18,7 @@ from ..kernels.polya_gamma import polya_gamma
 from ..models import Logistic, Robust
 from ..priors.scale_mixtures import t_precisions
 from .collapsed_scales import CollapsedScales, seconds_of_update
-from .horseshoe_hmc import OtherCoefficients
+from .horseshoe_hmc import CoefficientsGivenScales
 from .normal_rows import NormalRows, intercept_prior, marginal_of
 
 __all__ = ["AugmentedCoefficients", "can_augment"]
@@ -40,7 +40,7 @@ def can_augment(target):
     return isinstance(target.model, Logistic) and whole
 
 
-class AugmentedCoefficients(OtherCoefficients):
+class AugmentedCoefficients(CoefficientsGivenScales):
     """Parameters of logistic or robust regression; see the module."""
 
     thin, warmup = 1, 400

@@ -6,10 +6,13 @@ are updated depends on the model:
 * **linear regression**: the rows are normal, so that the coefficients can be integrated out. The
   scales and the noise make a trajectory under their marginal law (`collapsed_scales`), and the
   coefficients are drawn given both (`normal_rows`);
-* **logistic and robust regression**: so are their rows given latent variables, which are drawn in
-  each sweep (`augmented`);
-* all other models, many rows, and logistic regression with weights that are not whole numbers: the
-  coefficients make a trajectory given the scales (`horseshoe_hmc`).
+* **all other models**: normal rows approximate the others, and what is drawn under them is a
+  proposal, which is accepted or not (`approximated`);
+* **logistic and robust regression with few rows**: rows are normal given latent variables, which
+  are drawn in each sweep (`augmented`).
+
+In some sweeps of these a trajectory of all parameters given the scales comes first
+(`horseshoe_hmc`).
 
 log τ mixes slowly: draws are thinned until enough of them are effective.
 """
@@ -26,10 +29,11 @@ from ..priors import HalfCauchy, Units
 from ..priors.columns import SCALE
 from ..recipe import gibbs
 from ..recipe.closed_form import triangle
+from .approximated import ApproximatedCoefficients, can_approximate
 from .augmented import AugmentedCoefficients, can_augment
 from .collapsed_scales import CollapsedScales, seconds_of_update
 from .effective import log_effective_number
-from .horseshoe_hmc import OtherCoefficients, acceptance_of
+from .horseshoe_hmc import acceptance_of
 from .local_scales import LocalScales
 from .normal_rows import NormalRows, intercept_prior, marginal_of
 from .reference import frame_and_collapse, reference_of
@@ -120,7 +124,8 @@ def _coefficients_of(target, scales, request, rng):
     if isinstance(target.model, Linear):
         kind, source = LinearCoefficients, target
     else:
-        kind = AugmentedCoefficients if can_augment(target) else OtherCoefficients
+        is_near = can_approximate(target, len(scales.group)) or not can_augment(target)
+        kind = ApproximatedCoefficients if is_near else AugmentedCoefficients
         ridge = replace(scales, slab=None, table=HalfCauchy(1.0)._table((1,), "prior", Units()))
         search = streams.of_recipe(request.seed)
         s, theta = reference_of(target, ridge, search)
@@ -144,11 +149,13 @@ def _price(own, n_warmup, target, request):
 
 def _sweep(local, own, warming_up=False):
     """Update the coefficients given the scales, and then the scales given the coefficients."""
-    own.update(local, warming_up)
-    local.update(own.beta)
+    with np.errstate(over="ignore"):  # an infinite energy is rejected
+        own.update(local, warming_up)
+        local.update(own.beta)
 
 
 def _current(local, own):
     """Parameters, log τ and log m_eff of all chains as they are: (n_chains, n_parameters + 2)."""
-    m_eff = log_effective_number(own.curvature(), local.precision)
+    with np.errstate(over="ignore"):  # an infinite precision leaves nothing of a coefficient
+        m_eff = log_effective_number(own.curvature(), local.precision)
     return np.column_stack([own.draws(), local.log_tau, m_eff])

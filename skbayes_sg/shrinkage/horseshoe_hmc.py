@@ -17,11 +17,11 @@ from ..recipe.price import seconds_of_steps
 from .effective import curvature_along
 from .normal_rows import lower_root, solved
 
-__all__ = ["OtherCoefficients", "acceptance_of"]
+__all__ = ["CoefficientsGivenScales", "acceptance_of"]
 
 LEAPFROGS = 3  # leapfrog steps of a trajectory
 # Seconds of a trajectory of a chain beside its gradients: in any case, and times columns².
-OF_CHAIN = 1.4e-4, 7e-9
+OF_CHAIN = 2.8e-4, 1.4e-8
 LARGEST = 0.5 * np.pi / LEAPFROGS  # largest leapfrog step: beyond it trajectories turn back
 ACCEPTANCE, GAIN = 0.8, 0.1  # acceptance rate aimed at, and gain of the adaptation of the log step
 
@@ -33,10 +33,8 @@ def _inverted(roots, p):
     )
 
 
-class OtherCoefficients:
+class CoefficientsGivenScales:
     """All parameters of a model that is not linear, by Hamiltonian Monte Carlo given v."""
-
-    thin, warmup = 5, 1000  # sweeps from one draw to the next, at first, and of the warm-up
 
     def __init__(self, frame, scales, n_chains, n_warmup, rng):
         del n_warmup
@@ -53,18 +51,15 @@ class OtherCoefficients:
         # curvature: that of a response in large units would be lost beside the others.
         self.slopes = slopes_of(H, n_intercepts, flat.n_features)
         self.scale = np.append(scales.unit, np.ones(len(H) - self.n))
-        H = self._pulled_back(self._pulled_back(H).T)
         own = slice(self.n, self.n + n_intercepts)
-        curvature = np.diag(H)[own]
+        curvature = np.diag(self._pulled_back(self._pulled_back(H).T))[own]
         self.scale[own] = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
-        unit = np.append(np.ones(self.n), self.scale[self.n :])
-        H *= np.outer(unit, unit)
-        values, axes = linalg.eigh(H)
-        self.H = axes * np.maximum(np.abs(values), 1e-10 * np.abs(values).max()) @ axes.T
+        self.H = self._in_x(H)
         self._place(np.tile(self.centre, (n_chains, 1)))
         self.log_step, self.accepted = np.log(0.8 * LARGEST), []
-        rows = seconds_of_steps(flat, n_chains * LEAPFROGS, flat.n_rows)
-        self.seconds = rows + n_chains * (OF_CHAIN[0] + OF_CHAIN[1] * self.n**2)
+        self.of_rows = seconds_of_steps(flat, n_chains, flat.n_rows)
+        self.seconds = n_chains * (OF_CHAIN[0] + OF_CHAIN[1] * self.n**2)
+        self.seconds += (LEAPFROGS + 1) * self.of_rows
 
     @property
     def beta(self):
@@ -79,6 +74,16 @@ class OtherCoefficients:
         """Gradients in x from gradients g in θ."""
         return shear_back(self.slopes, g) * self.scale
 
+    def _in_x(self, H):
+        """A Hessian in θ as one in x, made positive definite."""
+        values, axes = linalg.eigh(self._pulled_back(self._pulled_back(H).T))
+        return axes * np.maximum(np.abs(values), 1e-10 * np.abs(values).max()) @ axes.T
+
+    def _hessian(self, x):
+        """The Hessian of U without the prior of the coefficients at x, made positive definite."""
+        flat, theta = self.potential.target, self._theta(x)
+        return self._in_x(flat.likelihood_hessian(theta) + np.diag(flat.prior_curvature(theta)))
+
     def _value(self, x):
         """U without the prior of the coefficients at positions x, up to a constant."""
         with np.errstate(all="ignore"):
@@ -92,8 +97,8 @@ class OtherCoefficients:
     def update(self, local, warming_up):
         """Move all chains by a trajectory given the scales; adapt ε in warm-up."""
         precision = local.precision
-        if self.value is None:
-            self.value, self.slope = self._value(self.x), self._slope(self.x)
+        self.value = self._value(self.x) if self.value is None else self.value
+        self.slope = self._slope(self.x) if self.slope is None else self.slope
         L = [self._metric(own) for own in precision]
         x = self.x
         g = self._with(self.slope, x, precision)
@@ -111,9 +116,9 @@ class OtherCoefficients:
             change = self._energy(value, x, p, precision, L) - before
         chance = np.exp(-np.maximum(np.where(np.isfinite(change), change, np.inf), 0.0))
         moved = self.rng.random(len(chance)) < chance
-        self.x = np.where(moved[:, None], x, self.x)
-        self.value = np.where(moved, value, self.value)
-        self.slope = np.where(moved[:, None], slope, self.slope)
+        slope = np.where(moved[:, None], slope, self.slope)
+        self._move(x, value, moved)
+        self.slope = slope
         if warming_up:
             step = self.log_step + GAIN * (chance.mean() - ACCEPTANCE)
             self.log_step = min(step, np.log(LARGEST))
@@ -123,7 +128,13 @@ class OtherCoefficients:
     def _place(self, theta):
         """Take all chains to θ."""
         self.x = shear(-self.slopes, theta) / self.scale
-        self.value = None  # until the next trajectory
+        self.value = self.slope = None  # until the next trajectory
+
+    def _move(self, x, value, moved):
+        """Take the chains that moved to x, where U has the given values."""
+        self.x = np.where(moved[:, None], x, self.x)
+        self.value = np.where(moved, value, self.value)
+        self.slope = None if moved.any() else self.slope
 
     def _metric(self, precision):
         """The lower Cholesky factor of the metric of one chain."""

@@ -299,8 +299,8 @@ class FewRows(_RowsOfChains):
         A, z = self._matrix(c)
         v = 1.0 / precision
         L, _ = self._root(c, v, variance, _root_or_nan)
-        W, white = solved(L, A), solved(L, z)
-        inverse = _inverse(L)
+        white, inverse = solved(L, z), _inverse(L)
+        W = linalg.blas.dtrmm(1.0, inverse, A, lower=True)  # 3 times as fast as substitution
         more = 0.0 if self.power is None else self.power - len(z) + self.has_first
         value = -np.log(np.diag(L)).sum() - 0.5 * (white @ white + more * np.log(variance))
         of_scales = 0.5 * v * (np.square(white @ W) - np.einsum("ij,ij->j", W, W))

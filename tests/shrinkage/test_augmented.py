@@ -11,8 +11,9 @@ from skbayes_sg.kernels.polya_gamma import polya_gamma
 from skbayes_sg.models import Logistic, Poisson, Robust
 from skbayes_sg.priors import Flat, HalfCauchy, HalfNormal, Horseshoe, Normal, Units
 from skbayes_sg.shrinkage import augmented
+from skbayes_sg.shrinkage.approximated import ApproximatedCoefficients
 from skbayes_sg.shrinkage.augmented import AugmentedCoefficients, can_augment
-from skbayes_sg.shrinkage.horseshoe_hmc import OtherCoefficients
+from skbayes_sg.shrinkage.horseshoe_hmc import CoefficientsGivenScales
 from skbayes_sg.shrinkage.local_scales import LocalScales
 from skbayes_sg.shrinkage.reference import frame_and_collapse, reference_of
 
@@ -90,12 +91,13 @@ def chains(kind, coefficients, intercept, seed, n_draws):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("coefficients", [AugmentedCoefficients, ApproximatedCoefficients])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("kind", ["logistic", "robust"])
-def test_posteriors_are_those_of_trajectories_given_the_scales(kind, intercept):
+def test_posteriors_are_those_of_trajectories_given_the_scales(kind, intercept, coefficients):
     """Means and means of squares of two samplers that share only the updates of λ and τ given β."""
-    one = chains(kind, AugmentedCoefficients, intercept, 0, 2500)
-    other = chains(kind, OtherCoefficients, intercept, 1, 5000)
+    one = chains(kind, coefficients, intercept, 0, 2500)
+    other = chains(kind, CoefficientsGivenScales, intercept, 1, 5000)
 
     def off(one, other):
         error = np.hypot(convergence.mcse_mean(one), convergence.mcse_mean(other))

@@ -26,10 +26,10 @@ from skbayes_sg.exceptions import (
 )
 from skbayes_sg.models import Linear, Logistic
 from skbayes_sg.priors import HalfCauchy, HalfNormal, Horseshoe, Normal, Units
-from skbayes_sg.shrinkage import augmented, horseshoe
+from skbayes_sg.shrinkage import approximated, horseshoe
 from skbayes_sg.shrinkage.effective import curvature_along, log_effective_number
 from skbayes_sg.shrinkage.horseshoe import tau_zero
-from skbayes_sg.shrinkage.horseshoe_hmc import OtherCoefficients, acceptance_of
+from skbayes_sg.shrinkage.horseshoe_hmc import CoefficientsGivenScales, acceptance_of
 from skbayes_sg.shrinkage.local_scales import LocalScales
 from skbayes_sg.shrinkage.reference import frame_and_collapse, reference_of
 
@@ -99,7 +99,7 @@ def test_trajectories_leave_the_law_of_the_coefficients():
     s, theta = reference_of(target, ridge, streams.of_recipe(0))
     frame, _ = frame_and_collapse(target, ridge, s, streams.of_recipe(0), theta)
     n = 600
-    own = OtherCoefficients(frame, scales, n, 15, rng)
+    own = CoefficientsGivenScales(frame, scales, n, 15, rng)
     local = LocalScales(n, 1, 1.0, scales.slab, rng)
     local.log_tau[:] = -0.5 * np.log(0.7 - scales.slab**-2)
     for k in range(30):
@@ -279,7 +279,7 @@ def test_a_fit_judges_what_check_judges():
 @pytest.mark.parametrize("estimator", [BayesianLinearRegression, BayesianLogisticRegression])
 def test_a_long_run_is_told_before_it_begins(estimator, monkeypatch):
     monkeypatch.setattr(horseshoe, "seconds_of_update", lambda n, p: 0.1)
-    monkeypatch.setattr(augmented, "seconds_of_update", lambda n, p: 0.1)
+    monkeypatch.setattr(approximated, "seconds_of_update", lambda n, p: 0.1)
     X = np.random.default_rng(0).standard_normal((40, 3))
     model = estimator(prior=Horseshoe(), n_draws=200, n_warmup=300, random_state=0)
     with pytest.warns(LongRunWarning, match="horseshoe prior with 40 rows"):

@@ -1952,6 +1952,21 @@ MUTANTS = [
         "test_augmented.py::test_polya_gamma_draws_have_their_laplace_transform[3.3-1]",
     ),
     Mutant(
+        "proposals judged by the likelihood alone", "shrinkage/approximated.py",
+        " + self.normal.values(new) - self.normal.values(self.x)", "",
+        "test_approximated.py::test_normal_rows_accept_every_proposal",
+    ),
+    Mutant(
+        "scales of proposals that were rejected", "shrinkage/approximated.py",
+        "np.where(moved, local.log_tau, before[1])", "local.log_tau",
+        "test_approximated.py::test_scales_stay_where_a_proposal_is_rejected",
+    ),
+    Mutant(
+        "other parameters far from their mean given coefficients", "shrinkage/approximated.py",
+        "x[n:] + step + B @ x[:n]", "x[n:] + step - B @ x[:n]",
+        "test_approximated.py::test_the_normal_likelihood_is_the_quadratic[1]",
+    ),
+    Mutant(
         "logistic rows seen at twice their place", "shrinkage/augmented.py",
         "self.weight * (self.y - 0.5) / omega", "2.0 * self.weight * (self.y - 0.5) / omega",
         "test_augmented.py::test_a_flat_intercept_and_whole_rows",
