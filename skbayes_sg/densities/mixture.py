@@ -14,6 +14,7 @@ diagonal of T_kjj² ~ Gamma((ν - j)/2, 1/2), j = 0, ..., d - 1.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -70,8 +71,9 @@ class ComponentsPrior:
         """Number of coordinates θ of the whole mixture."""
         return self.K * (1 + self.d) + self.n_precisions * self.size
 
+    @cached_property
     def table(self):
-        """Return the prior table of the coordinates, (n_parameters, 5): see `skbayes_sg.priors`."""
+        """The prior table of the coordinates, (n_parameters, 5): see `skbayes_sg.priors`."""
         weights = Gamma(shape=self.alpha, rate=1.0)._table((self.K,))
         means = Normal(scale=self.mean_sd)._table((self.K, self.d))
         one = np.concatenate([_row(*entry) for entry in self._entries()])

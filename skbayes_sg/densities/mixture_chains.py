@@ -18,6 +18,7 @@ from ..diagnostics import convergence
 from ..engine.rounds import run_rounds
 from ..priors.table import prior_value
 from ..recipe.price import Price
+from .mixture import FULL, TIED
 from .mixture_gibbs import sweep_many
 
 __all__ = ["MixtureDraws", "PriceOfSweeps", "log_densities", "run_gibbs", "short_runs"]
@@ -139,7 +140,7 @@ def _centres(X, K, rng):
 def _log_posterior(mixture, chain):
     """Return the log posterior of the last draw in the coordinates θ, up to a constant."""
     log_w, mu, A, value = (part[-1:] for part in chain.draws)
-    return value[0] - prior_value(mixture.table(), mixture.pack(log_w, mu, A)[0])
+    return value[0] - prior_value(mixture.table, mixture.pack(log_w, mu, A)[0])
 
 
 def _runs_of_each(mixture, n_chains):
@@ -210,7 +211,8 @@ def _seconds_of_sweep(X, mixture):
     """
     (n, d), K = X.shape, mixture.K
     products = d * (d + 1) / 2
-    return n * (20.0 + K * (11.0 + 0.4 * products) + 0.7 * products) * 1e-9
+    of_matrices = 1.4 * K * d**3 if mixture.kind in (FULL, TIED) else 0.0
+    return (n * (20.0 + K * (11.0 + 0.4 * products) + 0.7 * products) + of_matrices) * 1e-9
 
 
 class PriceOfSweeps(Price):
@@ -224,7 +226,11 @@ class PriceOfSweeps(Price):
     """
 
     def __init__(self, X, mixture, n_chains):
-        super().__init__("", "Use fewer draws or chains, fewer rows, n_jobs=-1, or set thin.")
+        remedy = (
+            "Use fewer draws or chains, fewer rows, n_jobs=-1, or set thin, which is otherwise "
+            "doubled while too few draws are effective."
+        )
+        super().__init__("", remedy)
         self.n_short = SHORT * _runs_of_each(mixture, n_chains)
         self.seconds = n_chains * _seconds_of_sweep(X, mixture)  # of one sweep of all chains
 

@@ -68,7 +68,7 @@ def sample_mixture(X, mixture, request, *, gibbs, units=(0.0, 1.0), watch=None):
         MixtureDensity(mixture),
         rows_of(X, mixture),
         np.ones(len(X)),
-        mixture.table(),
+        mixture.table,
         n_jobs=request.n_jobs,
     )
     price = PriceOfSweeps(X, mixture, request.n_chains)

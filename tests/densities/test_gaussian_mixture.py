@@ -126,7 +126,7 @@ def test_both_modes_of_the_mixture_with_one_parameter():
 def test_the_prior_of_a_precision_is_a_wishart_law():
     """Moments of A Aᵀ, for A of the coordinates' prior: E P = (ν/c) I, var P_jj = 2ν/c²."""
     own = ComponentsPrior(0, 1, 3, 1.0, np.ones(3), 6.5)
-    table, rng = own.table(), np.random.default_rng(0)
+    table, rng = own.table, np.random.default_rng(0)
     theta = np.zeros((40_000, own.n_parameters))
     gammas = table[:, KIND] == table[0, KIND]
     for j in np.flatnonzero(gammas):
@@ -223,7 +223,7 @@ def test_points_of_other_modes_are_offered_under_the_nearest_labels():
         MixtureDensity(mixture),
         rows_of(rng.standard_normal((20, 2)), mixture),
         np.ones(20),
-        mixture.table(),
+        mixture.table,
     )
     centres = rng.standard_normal((2, mixture.n_parameters))
     roots = np.tile(np.diag(rng.uniform(0.5, 1.0, mixture.n_parameters)), (2, 1, 1))

@@ -32,7 +32,7 @@ def prior_of(kind, K=2, d=2):
 
 def mixture_target(kind):
     own = prior_of(kind)
-    return density_target(MixtureDensity(own), rows_of(X, own), WEIGHT, own.table())
+    return density_target(MixtureDensity(own), rows_of(X, own), WEIGHT, own.table)
 
 
 def sources_target():
@@ -102,7 +102,7 @@ def test_products_of_matrices_and_kernels_agree(kind, monkeypatch):
     monkeypatch.setattr(mixture_derivatives, "BLOCK_BYTES", 1)
     rng, own = np.random.default_rng(kind), prior_of(kind, 3, 3)
     rows = rows_of(rng.standard_normal((150, 3)), own)
-    target = density_target(MixtureDensity(own), rows, rng.uniform(0.2, 3.0, 150), own.table())
+    target = density_target(MixtureDensity(own), rows, rng.uniform(0.2, 3.0, 150), own.table)
     theta = place(target)
     value, g = target.likelihood(theta)
     of_rows = row_gradients(target, theta, np.arange(150))
