@@ -359,8 +359,8 @@ class Production:
             return "Use step_size='auto' or a smaller step_size."
         return (
             "No step size suits the whole posterior, because it is much narrower in some places "
-            "than in others, for example where the coefficients fit all rows without error. Use "
-            "fewer columns, or more informative priors."
+            "than in others, for example where parameters fit all rows without error. Use fewer "
+            "parameters, or more informative priors."
         )
 
     def _acceptance(self, chains):
@@ -375,8 +375,8 @@ class Production:
             )
         if worst < ACCEPT_WARNING:
             warnings.warn(
-                f"Only {worst:.1%} of the moves were accepted with step_size={h:.4g}. "
-                + self._remedy_for_rejections,
+                f"Chain {int(np.argmin(rates))} accepted only {worst:.1%} of its moves with "
+                f"step_size={h:.4g}. " + self._remedy_for_rejections,
                 StepSizeWarning,
                 stacklevel=2,
             )
