@@ -197,7 +197,8 @@ class BayesianLogisticRegression(ClassPredictions, ClassifierMixin, BayesianGLM)
         If several modes were looked for: their number ``n_modes``, and the share of each in the
         draws, ``mode_share_0``, ``mode_share_1``, ...
 
-        For exact samplers: ``acceptance``, the mean acceptance rate.
+        For exact samplers: ``acceptance``, the mean acceptance rate. Under a horseshoe also
+        ``accepted_proposals``, the share of proposals under normal rows that is accepted.
 
         For stochastic gradients: ``coupled_distance``, the distance in posterior standard
         deviations between two coupled chains, one with the time step used and one with half of it

@@ -7,12 +7,12 @@ Bao 2010). The proposal is a mixture of Student's t laws,
 
     q(φ) = Σ_m π_m t_ν(φ; c_m, R_m R_mᵀ),
 
-at first the Laplace approximation alone. As long as the weights p/q of its draws are uneven, a
-component is added where the largest weight is, as wide as the draws around it say, or now and then
-one for all of the weighted draws, and draws of it join the others. They are made for p^⅓ and p^⅔
-first, whose tails reach farther: what is found there is covered when the same goes on for p. Fresh
-draws of the last mixture, which nothing was chosen by, are weighted by p/q, and their Pareto k and
-effective sample size say whether to believe them.
+at first the Laplace approximation of each mode. As long as the weights p/q of its draws are uneven,
+a component is added where the largest weight is, as wide as the draws around it say, or now and
+then one for all of the weighted draws, and draws of it join the others. They are made for p^⅓ and
+p^⅔ first, whose tails reach farther: what is found there is covered when the same goes on for p.
+Fresh draws of the last mixture, which nothing was chosen by, are weighted by p/q, and their Pareto
+k and effective sample size say whether to believe them.
 """
 
 import numpy as np
@@ -20,6 +20,7 @@ from scipy import linalg
 from scipy.special import logsumexp
 
 from .._base import multivariate_t
+from ..geometry import preconditioning
 from .certificate import certified, resampled
 from .sample import LEAST_DRAWS, CertifiedDraws, effective
 
@@ -29,12 +30,13 @@ MOST_GROWN = 8  # largest number of parameters that a mixture can cover
 TEMPERED = 3.0, 1.5, 1.0  # 1/exponents of p for which the mixture grows, one after the other
 FIRST, EACH = 1000, 600  # draws of the first component, and of each other one
 NEAREST = 20  # draws that give a component its width: at least so many for each parameter
-MOST_COMPONENTS, TRIES = 100, 3  # most components; most mixtures of which fresh draws are made
-EVEN_ENOUGH = 0.25  # share of effective draws at which the mixture need not grow
+MOST_COMPONENTS, TRIES = 150, 3  # most components; most mixtures of which fresh draws are made
+EVEN_ENOUGH = 0.15  # share of effective draws at which the mixture need not grow
+LEAST_EVEN = 0.05  # the share of draws for p that is enough where no component may be added
 TRUSTED = 0.5  # Pareto k of weights that have a variance
 WANTED, MOST_PROPOSED = 1.0, 4.0  # share of effective draws aimed at; most proposed for each draw
 BY_COUNTS = 0.1  # what the shares π_m have from the numbers of draws, and not from their mass
-EVALUATED = 40_000  # about how many times U is evaluated
+EVALUATED = 60_000  # about how many times U is evaluated
 ALL_OF_IT, WIDER = 4, 1.5  # every so many components one is for all draws, and so much wider
 SPREAD = 3.0  # effective draws for each parameter from which all of them have a width
 BLOCK = 20_000  # draws whose densities under all components are held together
@@ -114,19 +116,22 @@ class _Mixture:
         return multivariate_t.log_density(np.square(z).sum(axis=0), x.shape[1], log_det)
 
 
-def grown_draws(proposal, n_draws, rng):
+def grown_draws(proposals, n_draws, rng):
     """`CertifiedDraws` of a mixture that has grown, or None where it does not cover the posterior.
 
     Parameters
     ----------
-    proposal : skbayes_sg.importance.proposal.Proposal
-        Its frame has the coordinates φ, and its `exact` the potential.
+    proposals : list of skbayes_sg.importance.proposal.Proposal
+        One for each mode. The frame of the first has the coordinates φ, and its `exact` the
+        potential.
     n_draws : int
     rng : numpy.random.Generator
     """
-    D, potential = proposal.n_parameters, proposal.exact
+    D, potential = proposals[0].n_parameters, proposals[0].exact
     mixture = _Mixture(D, rng, potential)
     mixture.add(np.zeros(D), np.eye(D), FIRST)
+    for other in proposals[1:]:
+        mixture.add(*_seen_from(proposals[0].frame, other.frame), FIRST)
     share = _grown(mixture)
     if share is None:
         return None
@@ -144,6 +149,13 @@ def grown_draws(proposal, n_draws, rng):
     return None
 
 
+def _seen_from(frame, other):
+    """The centre of another frame in the coordinates φ of one, and a root of its covariance."""
+    centre = preconditioning.solve(frame.F, other.centre.theta - frame.centre.theta)
+    root = preconditioning.solve(frame.F, other.laplace_root.T).T
+    return centre, _root(root @ root.T)
+
+
 def _grown(mixture):
     """Let a mixture grow; return the share of effective draws, or None if it is too small."""
     for temperature in TEMPERED:
@@ -151,9 +163,11 @@ def _grown(mixture):
             log_weights = mixture.log_weights(temperature)
             certificate = certified(log_weights)
             share = certificate.ess / len(log_weights)
-            if share > EVEN_ENOUGH and certificate.pareto_k < TRUSTED:
+            is_full = len(mixture.counts) >= MOST_COMPONENTS
+            enough = LEAST_EVEN if is_full and temperature == 1.0 else EVEN_ENOUGH
+            if share > enough and certificate.pareto_k < TRUSTED:
                 break
-            if len(mixture.counts) == MOST_COMPONENTS or share == 0.0:
+            if is_full or share == 0.0:
                 return None
             mixture.grow(log_weights)
     return share

@@ -360,7 +360,7 @@ class Production:
         return (
             "No step size suits the whole posterior, because it is much narrower in some places "
             "than in others, for example where parameters fit all rows without error. Use fewer "
-            "parameters, or more informative priors."
+            "columns or components, or more informative priors."
         )
 
     def _acceptance(self, chains):

@@ -44,6 +44,9 @@ __all__ = ["is_possible", "measured_of", "proposals_of", "run_independent"]
 __all__ += ["warn_of_weights", "warned_of_chains", "weighed_draws", "with_ess_in_theta"]
 
 MOST_SECONDS = 60.0  # largest predicted cost of chains in lockstep
+# Predicted cost up to which a mixture grows even where chains are predicted to cost less: where
+# draws have given way, chains take much longer than predicted.
+GROWING_SECONDS = 3.0
 # With a smaller share of effective draws, chains on all rows that take at most BEARABLE_SECONDS are
 # preferred to independent draws.
 POOR = 0.25
@@ -164,20 +167,28 @@ def _others(modes, proposals, found, request, rng):
     If importance sampling was asked for, no chains follow: where nothing grows, the draws stay.
     """
     if _may_grow(proposals, request):
-        grown = grown_draws(proposals[0], request.n_chains * request.n_draws, rng)
+        grown = grown_draws(proposals, request.n_chains * request.n_draws, rng)
         if grown is not None:
-            return grown
+            return _with_shares(grown, modes)
     if found is None or isinstance(request.sampler, Importance):
         return found
     return _of_chains(modes, proposals, found, request, rng)
 
 
+def _with_shares(found, modes):
+    """`CertifiedDraws` with the shares of several modes: of draws that are nearest to each."""
+    if len(modes) == 1:
+        return found
+    nearest = modes.nearest(modes.frame.theta(found.phi))
+    return replace(found, shares=np.bincount(nearest, minlength=len(modes)) / len(nearest))
+
+
 def _may_grow(proposals, request):
-    """Whether there are few parameters and one mode, and a mixture grows quickly."""
+    """Whether there are few parameters, and a mixture grows quickly."""
     target = proposals[0].frame.target
-    few = len(proposals) == 1 and target.n_parameters <= MOST_GROWN
+    few = target.n_parameters <= MOST_GROWN
     seconds = EVALUATED * seconds_of_rows(target, target.n_rows)
-    return few and seconds <= max(EXACT_SECONDS, seconds_of_chains(target, request))
+    return few and seconds <= max(GROWING_SECONDS, seconds_of_chains(target, request))
 
 
 def _of_chains(modes, proposals, found, request, rng):

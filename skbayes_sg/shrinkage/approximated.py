@@ -34,8 +34,9 @@ USUAL_EVERY = 4  # these sweeps, for the predicted seconds
 LOOKS = 0.125, 0.25, 0.5, 0.75  # shares of the warm-up after which x̄ is chosen anew
 ROUNDING = 1e-12  # eigenvalues below this share of the largest are rounding errors
 # Events of a logistic model, and rows of others, for each column from which this is preferred to
-# latent variables.
-EVENTS, ROWS = 2.0, 5.0
+# latent variables; and rows in any case. Where single rows matter, Student's t likelihoods are far
+# from normal, and no proposal may be accepted.
+EVENTS, ROWS, FEWEST_ROWS = 2.0, 20.0, 200.0
 
 
 def can_approximate(target, n):
@@ -44,7 +45,7 @@ def can_approximate(target, n):
     if isinstance(target.model, Logistic):
         events = target.weight @ target.data.facts[:, FACT_Y]
         return min(events, rows - events) >= EVENTS * n
-    return rows >= ROWS * n
+    return rows >= max(ROWS * n, FEWEST_ROWS)
 
 
 @dataclass

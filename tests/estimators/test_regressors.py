@@ -555,7 +555,10 @@ def test_a_mode_that_is_sought_too_far_away():
 
 @pytest.mark.parametrize(
     ("schedule", "remedy"),
-    [(None, "Use fewer columns, or more informative priors"), (Constant(0.1), "smaller step_size")],
+    [
+        (None, "Use fewer columns or components, or more informative priors"),
+        (Constant(0.1), "smaller step_size"),
+    ],
 )
 def test_remedies_for_chains_that_do_not_move(schedule, remedy):
     still = SimpleNamespace(record=np.zeros(metropolis.N_RECORD))

@@ -14,9 +14,15 @@ from skbayes_sg.importance.growing import grown_draws
 N = 4000
 
 
-def proposal_of(U, D):
-    """What `grown_draws` needs of a proposal: the potential at rows φ."""
-    return SimpleNamespace(n_parameters=D, exact=SimpleNamespace(values=U, n_exact=7))
+def proposal_of(U, D, frame=None):
+    """What `grown_draws` needs of a proposal: the potential at rows φ, and the frame of a mode."""
+    return SimpleNamespace(n_parameters=D, exact=SimpleNamespace(values=U, n_exact=7), frame=frame)
+
+
+def frame_of(centre, F, root):
+    """What it needs of a frame, whose centre is θ̂ and whose Laplace approximation has a root."""
+    theta, F = np.array(centre), np.array(F)
+    return SimpleNamespace(centre=SimpleNamespace(theta=theta), F=F, laplace_root=np.array(root))
 
 
 def bent(phi):
@@ -66,7 +72,7 @@ def test_a_bent_ridge(is_wrong, monkeypatch):
             lambda w: certified(w if len(w) != 4 * N else np.zeros(len(w))),
         )  # fmt: skip
         monkeypatch.setattr(growing, "WANTED", 100.0)
-    found = grown_draws(proposal_of(bent, 2), N, np.random.default_rng(0))
+    found = grown_draws([proposal_of(bent, 2)], N, np.random.default_rng(0))
     assert found.phi.shape == (N, 2)
     assert found.n_exact == 7
     errors = [off(v, *moments, found.ess) for v, *moments in zip(found.phi.T, *BENT, strict=True)]
@@ -78,7 +84,7 @@ def test_a_tail_that_only_the_prior_ends():
     mean, variance, fourth = cut_moments()
     assert fourth > 12.0 * variance**2  # far from normal
     found = [
-        grown_draws(proposal_of(cut, 2), N, np.random.default_rng(seed)).phi[:, 0]
+        grown_draws([proposal_of(cut, 2)], N, np.random.default_rng(seed)).phi[:, 0]
         for seed in range(10)
     ]
     means, variances = np.mean(found, axis=1), np.square(np.array(found) - mean).mean(axis=1)
@@ -92,7 +98,7 @@ def test_places_without_density():
     def U(phi):
         return np.where(phi[:, 0] > -0.5, 0.5 * np.square(phi).sum(axis=1), np.nan)
 
-    found = grown_draws(proposal_of(U, 2), N, np.random.default_rng(1))
+    found = grown_draws([proposal_of(U, 2)], N, np.random.default_rng(1))
     law = stats.truncnorm(-0.5, np.inf)
     assert (off(found.phi[:, 0], law.mean(), law.var(), found.ess) < 4.5).all()
     assert (off(found.phi[:, 1], 0.0, 1.0, found.ess) < 4.5).all()
@@ -105,7 +111,7 @@ def test_a_posterior_much_narrower_than_it_seemed(width):
     def U(phi):
         return 0.5 * np.square(phi / [1.0, width]).sum(axis=1)
 
-    found = grown_draws(proposal_of(U, 2), N, np.random.default_rng(0))
+    found = grown_draws([proposal_of(U, 2)], N, np.random.default_rng(0))
     if width == 1e-2:
         assert (off(found.phi[:, 1], 0.0, width**2, found.ess) < 4.5).all()
     else:
@@ -116,19 +122,52 @@ def test_one_parameter_with_two_peaks():
     def U(phi):
         return -np.logaddexp(stats.norm.logpdf(phi[:, 0], 0.0), stats.norm.logpdf(phi[:, 0], 9, 2))
 
-    found = grown_draws(proposal_of(U, 1), N, np.random.default_rng(2))
+    found = grown_draws([proposal_of(U, 1)], N, np.random.default_rng(2))
     area, _ = integrate.quad(lambda x: x * np.exp(-U(np.array([[x]]))[0]) / 2.0, -10, 30)
     assert (off(found.phi[:, 0], area, 2.5 + 20.25, found.ess) < 4.5).all()
 
 
+APART, NARROW = np.array([40.0, -30.0]), np.array([0.02, 0.5])
+
+
+def two_modes(phi):
+    """A standard normal law, and one of a third of the mass where no draw of the first comes."""
+    one = stats.norm.logpdf(phi).sum(axis=1)
+    other = stats.norm.logpdf(phi, APART, NARROW).sum(axis=1)
+    return -np.logaddexp(np.log(2.0 / 3.0) + one, np.log(1.0 / 3.0) + other)
+
+
+def test_modes_far_apart_have_their_shares():
+    """φ are coordinates of the first frame, θ = θ̂ + F φ; the other mode is given in θ."""
+    F, centre = np.array([[2.0, 0.0], [1.0, 3.0]]), np.array([5.0, 6.0])
+    first = proposal_of(two_modes, 2, frame_of(centre, F, F))
+    other = frame_of(centre + F @ APART, np.eye(2), F * NARROW)
+    found = grown_draws([first, proposal_of(None, 2, other)], N, np.random.default_rng(0))
+    is_other = found.phi[:, 0] > 20.0
+    assert (off(is_other, 1.0 / 3.0, 2.0 / 9.0, found.ess)[0] < 4.5).all()
+    own = (found.phi[is_other] - APART) / NARROW
+    assert np.abs(own.std(axis=0) - 1.0).max() < 4.5 / np.sqrt(2.0 * found.ess / 3.0)
+    alone = grown_draws([first], N, np.random.default_rng(0))
+    assert (alone.phi[:, 0] < 20.0).all()
+
+
+def test_a_full_mixture_needs_fewer_even_draws(monkeypatch):
+    monkeypatch.setattr(growing, "MOST_COMPONENTS", 20)
+    monkeypatch.setattr(growing, "TEMPERED", (1.0,))
+    monkeypatch.setattr(growing, "EVEN_ENOUGH", 1.0)
+    assert grown_draws([proposal_of(bent, 2)], N, np.random.default_rng(0)) is not None
+    monkeypatch.setattr(growing, "TEMPERED", (1.5, 1.0))
+    assert grown_draws([proposal_of(bent, 2)], N, np.random.default_rng(0)) is None
+
+
 def test_mixtures_that_would_have_to_grow_too_far_are_given_up(monkeypatch):
     monkeypatch.setattr(growing, "MOST_COMPONENTS", 2)
-    assert grown_draws(proposal_of(cut, 2), N, np.random.default_rng(0)) is None
+    assert grown_draws([proposal_of(cut, 2)], N, np.random.default_rng(0)) is None
 
 
 def test_nothing_grows_where_there_is_no_density():
     nowhere = proposal_of(lambda phi: np.full(len(phi), np.inf), 2)
-    assert grown_draws(nowhere, N, np.random.default_rng(0)) is None
+    assert grown_draws([nowhere], N, np.random.default_rng(0)) is None
 
 
 def test_fresh_draws_that_are_not_trusted_are_made_anew(monkeypatch):
@@ -143,14 +182,14 @@ def test_fresh_draws_that_are_not_trusted_are_made_anew(monkeypatch):
 
     monkeypatch.setattr(growing, "certified", distrusted)
     monkeypatch.setattr(growing, "MOST_PROPOSED", 1.0)
-    found = grown_draws(proposal_of(bent, 2), N, np.random.default_rng(0))
+    found = grown_draws([proposal_of(bent, 2)], N, np.random.default_rng(0))
     assert len(seen) == 3
     assert len(np.unique(found.phi[:, 0])) > 1000
 
 
 def test_draws_are_those_of_the_seed():
     a, b, c = (
-        grown_draws(proposal_of(bent, 2), 500, np.random.default_rng(seed)).phi
+        grown_draws([proposal_of(bent, 2)], 500, np.random.default_rng(seed)).phi
         for seed in (3, 3, 4)
     )
     np.testing.assert_array_equal(a, b)

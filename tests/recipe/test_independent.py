@@ -21,7 +21,7 @@ from skbayes_sg.dynamics import Importance
 from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning
 from skbayes_sg.importance import certificate
-from skbayes_sg.importance.sample import certified_draws
+from skbayes_sg.importance.sample import CertifiedDraws, certified_draws
 from skbayes_sg.models import Logistic, Poisson
 from skbayes_sg.priors import Laplace, Normal, StudentT
 from skbayes_sg.recipe import independent
@@ -99,6 +99,31 @@ def test_mixtures_of_few_parameters_grow_before_chains(monkeypatch, most, share,
     assert bool(called) == grows
     if grows:
         assert model.diagnostics_["min_ess"] > 0.5 * 800
+
+
+class ModesOfALine:
+    """What shares need of modes: the second one is nearest beyond 5."""
+
+    frame = SimpleNamespace(theta=lambda phi: phi + 1.0)
+
+    def __init__(self, n_modes):
+        self.n_modes = n_modes
+
+    def __len__(self):
+        return self.n_modes
+
+    @staticmethod
+    def nearest(theta):
+        return (theta[:, 0] > 5.0).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("n_modes", "shares"), [(2, [0.75, 0.25]), (3, [0.75, 0.25, 0.0]), (1, [])]
+)
+def test_draws_of_a_mixture_have_the_shares_of_the_nearest_modes(n_modes, shares):
+    found = CertifiedDraws(np.array([[0.0], [1.0], [4.5], [2.0]]), None, 0.0, 4, 4.0)
+    found = independent._with_shares(found, ModesOfALine(n_modes))
+    np.testing.assert_array_equal(found.shares, shares)
 
 
 def test_mixtures_grow_only_where_that_is_quick(monkeypatch):

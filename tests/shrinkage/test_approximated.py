@@ -191,6 +191,9 @@ def test_few_events_for_each_column_have_latent_variables():
     target = Target(X, y, np.ones(40), Logistic(), table, intercept=False)
     assert can_approximate(target, 2)
     assert not can_approximate(target, 3)
-    counts = Target(X, y, np.ones(40), Poisson(), table, intercept=False)
-    assert can_approximate(counts, 8)
-    assert not can_approximate(counts, 9)
+    for rows, n in ((200, 10), (2000, 100)):
+        others = Target(X, y, np.full(40, rows / 40), Poisson(), table, intercept=False)
+        assert can_approximate(others, n)
+        assert not can_approximate(others, n + 1)
+    few = Target(X, y, np.full(40, 199 / 40), Poisson(), table, intercept=False)
+    assert not can_approximate(few, 1)
