@@ -252,7 +252,7 @@ def test_diagnostics_are_described():
     prior = StudentT(df=1, scale=0.01)
     sparse = BayesianLogisticRegression(prior=prior, n_draws=200, random_state=0)
     found |= set(sparse.fit(pair, X[:, 0] + X[:, 1] > 0.0).diagnostics_) - {"mode_share_1"}
-    shrunk = BayesianLogisticRegression(prior="horseshoe", n_draws=50, n_warmup=50, random_state=0)
+    shrunk = BayesianLogisticRegression(prior="horseshoe", n_draws=50, thin=1, random_state=0)
     found |= set(shrunk.fit(X, X[:, 0] + X[:, 1] ** 2 > 1.0).diagnostics_)
     grouped = BayesianLogisticRegression(group_effects=[2], n_draws=200, random_state=0)
     levels = np.arange(len(X))[:, None] % 5

@@ -31,7 +31,8 @@ TEMPERED = 3.0, 1.5, 1.0  # 1/exponents of p for which the mixture grows, one af
 FIRST, EACH = 1000, 600  # draws of the first component, and of each other one
 NEAREST = 20  # draws that give a component its width: at least so many for each parameter
 MOST_COMPONENTS, TRIES = 150, 3  # most components; most mixtures of which fresh draws are made
-EVEN_ENOUGH = 0.15  # share of effective draws at which the mixture need not grow
+# Share of effective draws at which the mixture need not grow: for powers of p, and for p itself.
+EVEN_ENOUGH = 0.15, 0.25
 LEAST_EVEN = 0.05  # the share of draws for p that is enough where no component may be added
 TRUSTED = 0.5  # Pareto k of weights that have a variance
 WANTED, MOST_PROPOSED = 1.0, 4.0  # share of effective draws aimed at; most proposed for each draw
@@ -164,7 +165,9 @@ def _grown(mixture):
             certificate = certified(log_weights)
             share = certificate.ess / len(log_weights)
             is_full = len(mixture.counts) >= MOST_COMPONENTS
-            enough = LEAST_EVEN if is_full and temperature == 1.0 else EVEN_ENOUGH
+            enough = EVEN_ENOUGH[temperature == 1.0]
+            if is_full and temperature == 1.0:
+                enough = LEAST_EVEN
             if share > enough and certificate.pareto_k < TRUSTED:
                 break
             if is_full or share == 0.0:

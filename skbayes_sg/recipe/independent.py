@@ -26,6 +26,7 @@ from ..importance.lockstep import Budget
 from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws, draws_of_chains
 from ..importance.scores import gradients_for_scores
+from ..models import Robust
 from ..priors import StudentT
 from ..priors.families import of_family
 from .crossing import told_of_search
@@ -184,9 +185,13 @@ def _with_shares(found, modes):
 
 
 def _may_grow(proposals, request):
-    """Whether there are few parameters, and a mixture grows quickly."""
+    """Whether there are few parameters, and a mixture grows quickly.
+
+    Robust regression of few rows may have one more peak, where some rows leave nearly no noise. It
+    is too narrow to be found by a mixture, and chains find it, or do not converge.
+    """
     target = proposals[0].frame.target
-    few = target.n_parameters <= MOST_GROWN
+    few = target.n_parameters <= MOST_GROWN and not isinstance(target.model, Robust)
     seconds = EVALUATED * seconds_of_rows(target, target.n_rows)
     return few and seconds <= max(GROWING_SECONDS, seconds_of_chains(target, request))
 

@@ -154,7 +154,7 @@ def test_modes_far_apart_have_their_shares():
 def test_a_full_mixture_needs_fewer_even_draws(monkeypatch):
     monkeypatch.setattr(growing, "MOST_COMPONENTS", 20)
     monkeypatch.setattr(growing, "TEMPERED", (1.0,))
-    monkeypatch.setattr(growing, "EVEN_ENOUGH", 1.0)
+    monkeypatch.setattr(growing, "EVEN_ENOUGH", (1.0, 1.0))
     assert grown_draws([proposal_of(bent, 2)], N, np.random.default_rng(0)) is not None
     monkeypatch.setattr(growing, "TEMPERED", (1.5, 1.0))
     assert grown_draws([proposal_of(bent, 2)], N, np.random.default_rng(0)) is None

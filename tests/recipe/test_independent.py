@@ -22,8 +22,8 @@ from skbayes_sg.engine.target import Target
 from skbayes_sg.exceptions import LongRunWarning, SamplerConvergenceWarning
 from skbayes_sg.importance import certificate
 from skbayes_sg.importance.sample import CertifiedDraws, certified_draws
-from skbayes_sg.models import Logistic, Poisson
-from skbayes_sg.priors import Laplace, Normal, StudentT
+from skbayes_sg.models import Logistic, Poisson, Robust
+from skbayes_sg.priors import HalfNormal, Laplace, Normal, StudentT
 from skbayes_sg.recipe import independent
 from skbayes_sg.recipe.request import Request
 
@@ -392,3 +392,14 @@ def test_predictors_are_judged_by_scores(by, is_wrong):
     assert not are_contradicted(draws, scores)
     outcome = SimpleNamespace(scores_of="all rows", evidence=told, draws=draws, scores=scores)
     assert independent._is_contradicted(outcome) == is_wrong
+
+
+@pytest.mark.parametrize(
+    ("model", "n_extra", "grows"), [(Poisson(), 0, True), (Robust(), 2, False)]
+)
+def test_no_mixture_grows_for_robust_regression(model, n_extra, grows):
+    """Where few rows leave nearly no noise, its posterior has peaks that mixtures have missed."""
+    prior = np.concatenate([Normal()._table((2,)), *[HalfNormal(1.0)._table((1,))] * n_extra])
+    target = Target(np.ones((5, 1)), np.arange(5.0), np.ones(5), model, prior)
+    proposal = SimpleNamespace(frame=SimpleNamespace(target=target))
+    assert independent._may_grow([proposal], Request(n_chains=4, n_draws=1000)) == grows
