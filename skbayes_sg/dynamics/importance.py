@@ -20,7 +20,7 @@ class Importance(BaseEstimator):
     refused, and a warm-up or thinning has no effect. Where the certificate does not hold,
     Hamiltonian Monte Carlo in the same coordinates takes its place; where that does not mix
     either, a mixture of Student's t laws grows until it covers a posterior of up to eight
-    parameters (Raftery and Bao), or `fit` warns.
+    parameters (Raftery and Bao; not for robust regression), or `fit` warns.
 
     References
     ----------

@@ -6,7 +6,7 @@ are updated depends on the model:
 * **linear regression**: the rows are normal, so that the coefficients can be integrated out. The
   scales and the noise make a trajectory under their marginal law (`collapsed_scales`), and the
   coefficients are drawn given both (`normal_rows`);
-* **all other models**: normal rows approximate the others, and what is drawn under them is a
+* **all other models**: normal rows approximate the likelihood, and what is drawn under them is a
   proposal, which is accepted or not (`approximated`);
 * **logistic and robust regression with few rows**: rows are normal given latent variables, which
   are drawn in each sweep (`augmented`).
