@@ -7,11 +7,18 @@ import sys
 import threading
 
 import pytest
+from interrupts import heard
 
 from skbayes_sg._base import interrupts
 from skbayes_sg._base.interrupts import without_interrupts
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are sent by os.kill")
+
+
+@pytest.fixture(autouse=True)
+def _heard():
+    with heard():
+        yield
 
 
 def interrupt():
@@ -48,6 +55,14 @@ def test_the_second_does_not_wait():
     assert done == ["first"]
 
 
+def test_jobs_in_the_background_go_on_ignoring_it():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with without_interrupts():
+        interrupt()
+        interrupt()
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+
 def test_errors_and_other_threads_are_as_without_it():
     with pytest.raises(ZeroDivisionError), without_interrupts():
         1 / 0  # noqa: B018
@@ -81,6 +96,7 @@ import numpy as np
 from skbayes_sg.diagnostics import convergence
 
 original = builtins.__import__
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by jobs in the background
 
 def interrupting(name, *args):
     if name == "arviz_stats.base.density":
