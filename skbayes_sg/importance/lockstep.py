@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["N_CHAINS", "Budget", "chosen", "drawn_length", "draws_of_each", "run_lockstep"]
+__all__ = ["N_CHAINS", "Budget", "chance_of", "chosen", "drawn_length", "draws_of_each"]
+__all__ += ["run_lockstep"]
 
 N_CHAINS = 64
 FEW_CHAINS = 16  # number of chains that go on where trajectories are long and gradients dear
@@ -167,12 +168,16 @@ class _Motion:
             p = p - 0.5 * epsilon * rest
         phi, value = place.phi, self._value(place)
         with np.errstate(over="ignore"):  # such a trajectory is rejected
-            change = value + 0.5 * np.square(p).sum(axis=1) - before
-        chance = np.exp(-np.maximum(np.where(np.isfinite(change), change, np.inf), 0.0))
+            chance = chance_of(before - value - 0.5 * np.square(p).sum(axis=1))
         moved = self.rng.random(n) < chance
         self.psi, self.rest = chosen(moved, psi, self.psi), chosen(moved, rest, self.rest)
         self.phi, self.value = chosen(moved, phi, self.phi), np.where(moved, value, self.value)
         return chance
+
+
+def chance_of(log_ratio):
+    """Acceptance probabilities min(1, e^r) of Metropolis steps; zero where r is not finite."""
+    return np.exp(np.minimum(np.where(np.isfinite(log_ratio), log_ratio, -np.inf), 0.0))
 
 
 def drawn_length(rng):

@@ -20,7 +20,7 @@ Each move leaves the exact posterior invariant, and so does their succession.
 import numpy as np
 
 from ..geometry import preconditioning
-from ..importance.lockstep import JITTER, chosen, drawn_length
+from ..importance.lockstep import JITTER, chance_of, chosen, drawn_length
 from .collapse import REACH
 
 __all__ = ["Alternating"]
@@ -74,9 +74,8 @@ class Alternating:
         Return which have moved, and the acceptance probabilities. These are zero beyond `REACH`,
         where θᵀθ at other scales would cancel all digits of U.
         """
-        possible = np.isfinite(log_ratio) & (np.abs(x[:, -1] - self.path.log_scales[0]) < REACH)
-        change = np.where(possible, log_ratio, -np.inf)
-        chance = np.exp(np.minimum(change, 0.0))
+        possible = np.abs(x[:, -1] - self.path.log_scales[0]) < REACH
+        chance = chance_of(np.where(possible, log_ratio, -np.inf))
         moved = self.rng.random(len(x)) < chance
         self.phi, self.value = chosen(moved, x, self.phi), np.where(moved, value, self.value)
         return moved, chance

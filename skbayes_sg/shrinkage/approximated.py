@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from ..importance.lockstep import chance_of
 from ..kernels.layout import FACT_Y
 from ..models import Logistic
 from .collapsed_scales import CollapsedScales, seconds_of_update
@@ -33,10 +34,11 @@ MOST_EVERY = 16  # most sweeps from one trajectory given the scales to the next
 USUAL_EVERY = 4  # these sweeps, for the predicted seconds
 LOOKS = 0.125, 0.25, 0.5, 0.75  # shares of the warm-up after which x̄ is chosen anew
 ROUNDING = 1e-12  # eigenvalues below this share of the largest are rounding errors
-# Events of a logistic model, and rows of others, for each column from which this is preferred to
-# latent variables; and rows in any case. Where single rows matter, Student's t likelihoods are far
-# from normal, and no proposal may be accepted.
+# Events of a logistic model, or rows, for each column from which this is preferred to latent
+# variables; and rows of other models in any case. Where single rows matter, Student's t likelihoods
+# are far from normal, and no proposal may be accepted.
 EVENTS, ROWS, FEWEST_ROWS = 2.0, 20.0, 200.0
+LEAST_ACCEPTED = 0.1  # share of accepted proposals below which latent variables are preferred
 
 
 def can_approximate(target, n):
@@ -44,7 +46,7 @@ def can_approximate(target, n):
     rows = target.total_weight
     if isinstance(target.model, Logistic):
         events = target.weight @ target.data.facts[:, FACT_Y]
-        return min(events, rows - events) >= EVENTS * n
+        return min(events, rows - events) >= EVENTS * n or rows >= ROWS * n
     return rows >= max(ROWS * n, FEWEST_ROWS)
 
 
@@ -125,8 +127,8 @@ class ApproximatedCoefficients(CoefficientsGivenScales):
         beta = self.rows.draws(local.precision, np.ones(len(self.x)), self.rng)
         new = np.column_stack([beta, self.normal.others(beta, self.rng)])
         value = self._value(new)
-        change = self.value - value + self.normal.values(new) - self.normal.values(self.x)
-        chance = np.exp(np.minimum(np.where(np.isfinite(change), change, -np.inf), 0.0))
+        gained = self.value - value
+        chance = chance_of(gained + self.normal.values(new) - self.normal.values(self.x))
         moved = self.rng.random(len(chance)) < chance
         self._move(new, value, moved)
         local.log_lambda = np.where(moved[:, None], local.log_lambda, before[0])
@@ -139,8 +141,9 @@ class ApproximatedCoefficients(CoefficientsGivenScales):
         if self.n_sweeps in self.looks:
             rejected = max(1.0 - np.mean(self.chances), 1.0 / MOST_EVERY)
             self.every = round(1.0 / rejected)
-            late = self.seen[len(self.seen) // 2 :]
-            self._expand(np.concatenate(late).mean(axis=0))
+            mean = np.concatenate(self.seen[len(self.seen) // 2 :]).mean(axis=0)
+            if np.isfinite(self._value(mean[None])[0]):
+                self._expand(mean)
             self.seen, self.chances = [], []
 
     def _expand(self, x):
@@ -149,6 +152,11 @@ class ApproximatedCoefficients(CoefficientsGivenScales):
             x, self._slope(x[None])[0], self._hessian(x), self.n
         )
         self.rows = marginal_of([NormalRows(self.normal.A, self.normal.z)], None)
+
+    @property
+    def suits(self):
+        """Whether enough proposals were accepted, if there were any, since Ũ was last chosen."""
+        return not self.chances or np.mean(self.chances) >= LEAST_ACCEPTED
 
     @property
     def told(self):

@@ -43,7 +43,7 @@ def can_augment(target):
 class AugmentedCoefficients(CoefficientsGivenScales):
     """Parameters of logistic or robust regression; see the module."""
 
-    thin, warmup = 1, 400
+    thin, warmup, suits = 1, 400, True
 
     def __init__(self, frame, scales, n_chains, n_warmup, rng):
         super().__init__(frame, scales, n_chains, n_warmup, rng)

@@ -14,6 +14,7 @@ information of the rows on l_j, and 0.4 that of the prior on x_j.
 
 import numpy as np
 
+from ..importance.lockstep import chance_of
 from ..kernels.layout import frozen
 from ..kernels.many_draws import prior_gradients, prior_values
 from .local_scales import BOUND
@@ -89,8 +90,7 @@ class CollapsedScales:
             value, gradient = self._law(new, rows, local, log_sigma)
             p = p + 0.5 * h * gradient
         with np.errstate(invalid="ignore"):
-            change = value - 0.5 * np.square(p).sum(axis=1) - before
-        chance = np.exp(np.minimum(np.where(np.isnan(change), -np.inf, change), 0.0))
+            chance = chance_of(value - 0.5 * np.square(p).sum(axis=1) - before)
         moved = self.rng.random(len(q)) < chance
         self._place(np.where(moved[:, None], new, q), local, log_sigma)
         self._adapt(None if is_short else chance.mean(), curvature, local, log_sigma, warming_up)

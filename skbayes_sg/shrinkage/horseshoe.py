@@ -8,8 +8,8 @@ are updated depends on the model:
   coefficients are drawn given both (`normal_rows`);
 * **all other models**: normal rows approximate the likelihood, and what is drawn under them is a
   proposal, which is accepted or not (`approximated`);
-* **logistic and robust regression with few rows**: rows are normal given latent variables, which
-  are drawn in each sweep (`augmented`).
+* **logistic and robust regression with few rows**, or where proposals are hardly ever accepted:
+  rows are normal given latent variables, which are drawn in each sweep (`augmented`).
 
 In some sweeps of these a trajectory of all parameters given the scales comes first
 (`horseshoe_hmc`).
@@ -58,6 +58,7 @@ class LinearCoefficients:
     """Parameters of linear regression; the scales and the noise move before the coefficients."""
 
     thin, warmup = 1, 400  # sweeps from one draw to the next, at first, and of the warm-up
+    suits = True  # whether the warm-up has not shown that another update is needed
 
     def __init__(self, target, scales, n_chains, n_warmup, rng):
         n, R = len(scales.group), triangle(target)
@@ -105,12 +106,17 @@ class LinearCoefficients:
 def run_horseshoe(target, scales, request, watch=None):
     """Sample the parameters, log τ and log m_eff by chains that move together: an `Outcome`."""
     rng, p = streams.of_proposal(request.seed), len(scales.group)
-    local = LocalScales(request.n_chains, p, tau_zero(target, scales), scales.slab, rng)
-    own, n_warmup = _coefficients_of(target, scales, request, rng)
-    tell = _price(own, n_warmup, target, request)
-    tell(request.thin or own.thin)
-    for _ in range(n_warmup):
-        _sweep(local, own, True)
+    source = _source(target, scales, request)
+    for kind in _kinds(target, p):
+        local = LocalScales(request.n_chains, p, tau_zero(target, scales), scales.slab, rng)
+        n_warmup = kind.warmup if request.n_warmup is None else request.n_warmup
+        own = kind(source, scales, request.n_chains, n_warmup, rng)
+        tell = _price(own, n_warmup, target, request)
+        tell(request.thin or own.thin)
+        for _ in range(n_warmup):
+            _sweep(local, own, True)
+        if own.suits:
+            break
     sweep, current = partial(_sweep, local, own), partial(_current, local, own)
     thinning = own.thin, _most_thin(own, request), AIM
     draws, thin = gibbs.thinned(sweep, current, request, thinning, tell, watch)
@@ -119,19 +125,23 @@ def run_horseshoe(target, scales, request, watch=None):
     return gibbs.outcome(draws, "horseshoe_gibbs", *report, own.told)
 
 
-def _coefficients_of(target, scales, request, rng):
-    """The coefficients with their update, and the sweeps of the warm-up."""
+def _kinds(target, p):
+    """Updates of p coefficients in the order in which they are tried; the last one is kept."""
     if isinstance(target.model, Linear):
-        kind, source = LinearCoefficients, target
-    else:
-        is_near = can_approximate(target, len(scales.group)) or not can_augment(target)
-        kind = ApproximatedCoefficients if is_near else AugmentedCoefficients
-        ridge = replace(scales, slab=None, table=HalfCauchy(1.0)._table((1,), "prior", Units()))
-        search = streams.of_recipe(request.seed)
-        s, theta = reference_of(target, ridge, search)
-        source, _ = frame_and_collapse(target, ridge, s, search, theta)
-    n_warmup = kind.warmup if request.n_warmup is None else request.n_warmup
-    return kind(source, scales, request.n_chains, n_warmup, rng), n_warmup
+        return [LinearCoefficients]
+    approximated = [ApproximatedCoefficients] if can_approximate(target, p) else []
+    augmented = [AugmentedCoefficients] if can_augment(target) else []
+    return approximated + augmented or [ApproximatedCoefficients]
+
+
+def _source(target, scales, request):
+    """What updates of coefficients begin with: the target, or the frame at a mode of it."""
+    if isinstance(target.model, Linear):
+        return target
+    ridge = replace(scales, slab=None, table=HalfCauchy(1.0)._table((1,), "prior", Units()))
+    search = streams.of_recipe(request.seed)
+    s, theta = reference_of(target, ridge, search)
+    return frame_and_collapse(target, ridge, s, search, theta)[0]
 
 
 def _most_thin(own, request):

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from ..geometry.frame import build_frame, shear, shear_back, slopes_of
+from ..importance.lockstep import chance_of
 from ..importance.potential import Potential
 from ..kernels.layout import frozen
 from ..priors import Flat
@@ -113,8 +114,7 @@ class CoefficientsGivenScales:
             p = p - 0.5 * h * g
         value = self._value(x)
         with np.errstate(all="ignore"):
-            change = self._energy(value, x, p, precision, L) - before
-        chance = np.exp(-np.maximum(np.where(np.isfinite(change), change, np.inf), 0.0))
+            chance = chance_of(before - self._energy(value, x, p, precision, L))
         moved = self.rng.random(len(chance)) < chance
         slope = np.where(moved[:, None], slope, self.slope)
         self._move(x, value, moved)

@@ -184,6 +184,26 @@ def test_trajectories_given_the_scales_replace_proposals_that_fail(accepted, eve
     assert own.told["accepted_proposals"] == own.chances[0]
 
 
+def test_means_of_the_warm_up_may_have_no_likelihood():
+    target, scales = poisson()
+    own = coefficients(target, scales, 2, 8, np.random.default_rng(0))
+    before, own.looks, own.n_sweeps = own.normal, [1], 1
+    own.x, own.chances = np.full((2, len(own.x[0])), 1e6), [0.5]
+    own._learn()
+    assert own.normal is before
+    own.x, own.chances = np.zeros_like(own.x), [0.5]
+    own._learn()
+    assert own.normal is not before
+
+
+@pytest.mark.parametrize(("share", "suits"), [([], True), ([0.0, 0.19], False), ([0.3, 0.0], True)])
+def test_a_tenth_of_the_proposals_must_be_accepted(share, suits):
+    target, scales = poisson()
+    own = coefficients(target, scales, 2, 8, np.random.default_rng(0))
+    own.chances = share
+    assert own.suits == suits
+
+
 def test_few_events_for_each_column_have_latent_variables():
     X, y = np.zeros((40, 2)), np.zeros(40)
     y[:5] = 1.0
@@ -191,6 +211,9 @@ def test_few_events_for_each_column_have_latent_variables():
     target = Target(X, y, np.ones(40), Logistic(), table, intercept=False)
     assert can_approximate(target, 2)
     assert not can_approximate(target, 3)
+    many = Target(X, y, np.where(y == 1.0, 0.2, 59 / 35), Logistic(), table, intercept=False)
+    assert can_approximate(many, 3)  # 60 rows and one event
+    assert not can_approximate(many, 4)
     for rows, n in ((200, 10), (2000, 100)):
         others = Target(X, y, np.full(40, rows / 40), Poisson(), table, intercept=False)
         assert can_approximate(others, n)

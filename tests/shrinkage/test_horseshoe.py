@@ -190,6 +190,18 @@ def test_a_column_may_be_far_from_zero(kind):
     assert np.abs(apart / error).max() < Z
 
 
+@pytest.mark.parametrize("kind", ["logistic", "poisson"])
+def test_latent_variables_take_over_where_proposals_are_not_accepted(kind, monkeypatch):
+    X, y, _ = rows(kind, 120, 3, 1)
+    model = BayesianLogisticRegression if kind == "logistic" else BayesianPoissonRegressor
+    model = model(prior="horseshoe", n_draws=100, n_warmup=40, thin=1, random_state=0)
+    told = model.fit(X, y).diagnostics_
+    assert told["accepted_proposals"] > 0.1
+    monkeypatch.setattr(approximated, "LEAST_ACCEPTED", 1.1)
+    told = model.fit(X, y).diagnostics_
+    assert ("accepted_proposals" in told) == (kind == "poisson")
+
+
 def test_draws_repeat_and_names_work():
     X, y, _ = rows("linear", 40, 6, 1)
     options = {"random_state": 0, "n_draws": 50, "thin": 2, "n_warmup": 50}

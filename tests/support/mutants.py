@@ -1957,6 +1957,17 @@ MUTANTS = [
         "test_approximated.py::test_normal_rows_accept_every_proposal",
     ),
     Mutant(
+        "proposals that are never accepted kept", "shrinkage/horseshoe.py",
+        "if own.suits:", "if True:",
+        "test_horseshoe.py::test_latent_variables_take_over_where_proposals_are_not_accepted"
+        "[logistic]",
+    ),
+    Mutant(
+        "an expansion where no likelihood is finite", "shrinkage/approximated.py",
+        "if np.isfinite(self._value(mean[None])[0]):", "if True:",
+        "test_approximated.py::test_means_of_the_warm_up_may_have_no_likelihood",
+    ),
+    Mutant(
         "scales of proposals that were rejected", "shrinkage/approximated.py",
         "np.where(moved, local.log_tau, before[1])", "local.log_tau",
         "test_approximated.py::test_scales_stay_where_a_proposal_is_rejected",
