@@ -16,7 +16,6 @@ from .._base.typing import ArrayLike, RandomState
 from .._base.validation import central, check_count, check_probabilities
 from ..diagnostics.judgements import warn_of
 from ..factorisation import Hyperprior, Sampler, mixtures
-from ..factorisation.chains import run
 from ..factorisation.draws import FactorDraws, entries_of_a_draw
 from ..factorisation.factor_posterior import CATEGORIES
 from ..factorisation.problem import make_problem
@@ -29,7 +28,8 @@ from ..factorisation.ratings import (
 )
 from ..factorisation.recommend import alike, best, item_codes, scorer, user_codes
 from ..factorisation.request import FactorisationRequest
-from ..factorisation.results import fitted_attributes
+from ..factorisation.results import fitted_attributes, posterior_of
+from ..factorisation.settled import affordable_rounds, not_settled, run_settled
 from ..factorisation.setup import prepare, tell_price
 from ._saved import SavedEstimator
 from ._store import all_or_nothing, check_draw_store
@@ -107,14 +107,17 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
     n_chains : int, default=1
         Number of independent chains.
     n_warmup : "auto" or int, default="auto"
-        Number of passes over the ratings of each chain before the first draw. "auto" is 10, and 20
-        for "sgld" and "sghmc", but at least as many passes as five draws take. So few are enough
-        because a prediction is an average over a chain, and a chain soon moves around the mode that
-        it has found.
+        Number of passes over the ratings of each chain before the first draw. "auto" is 50 for
+        "gibbs", 20 for "sgld" and "sghmc" and 10 for "user_block", but at least as many passes as
+        five draws take. If `thin` is "auto" as well, "gibbs" goes on while
+        ``posterior_.check()`` does not trust the draws: all passes so far become the warm-up, and
+        new draws are twice as far apart. This happens up to three times, and not where all passes
+        together would be predicted to take more than 20 seconds.
     thin : "auto" or int, default="auto"
         Number of passes from one draw to the next. From 80 000 ratings on "auto" is 1. With fewer
         ratings, over which passes cost little, it is as many passes as visit 80 000 ratings, but at
-        most 20, and at most 2000 for all draws of a chain together.
+        most 20, and at most 2000 for all draws of a chain together. It is doubled where "gibbs"
+        goes on: see `n_warmup`.
     keep : {"all", "predictive"}, default="all"
         "all" keeps all draws, in float32. "predictive" keeps only the means and variances of the
         predictions of the pairs in X, or of the rows in `probes` of `fit`, which are updated while
@@ -350,12 +353,17 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
 
             progress = Progress(self, attributes, X=X, y=y)
 
-            def watch(done):
-                return progress(lambda: (done,), done / setup.n_draws)
+            def watch(done, share):
+                return progress(lambda: (done,), share)
+
+            def is_settled(chains):
+                units = data["centre_"], data["scale_"]
+                return not not_settled(posterior_of(setup, chains, setup.n_draws, *units))
 
             with one_blas_thread:
-                chains, done = run(setup, chains, watch)
-            fitted = attributes(done) | request.chosen(problem)
+                n_rounds = affordable_rounds(request, problem)
+                chains, done = run_settled(setup, chains, n_rounds, is_settled, watch)
+            fitted = attributes(done) | request.chosen(problem, setup)
             self.__dict__.update(fitted)
             warn_of(self.posterior_.check(), 3, CATEGORIES)
             progress.finish(fitted)

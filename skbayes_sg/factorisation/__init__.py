@@ -16,9 +16,9 @@ Each way to move the state has one file:
     What steps have done to the draws, as Gibbs sweeps show that begin at some of them.
 
 `ratings` reads the data, `request` the parameters, and `setup` makes chains from both. `chains` has
-the loop, `draws` the draws that it keeps, and `results` the fitted attributes. `prediction_kernels`
-has the kernels of predictions, `mixtures` the predictive distributions, and `recommend` scores of
-items.
+the loop, `settled` says how long it runs, `draws` has the draws that it keeps, and `results` the
+fitted attributes. `prediction_kernels` has the kernels of predictions, `mixtures` the predictive
+distributions, and `recommend` scores of items.
 """
 
 from .gibbs import Gibbs

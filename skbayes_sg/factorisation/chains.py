@@ -178,7 +178,7 @@ def _advance(setup, n_passes, n_jobs, chain):
 
 
 def run(setup, chains, watch=None):
-    """Run the warm-up of every chain, and its draws.
+    """Run what is left of the warm-up of every chain, and its draws.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def run(setup, chains, watch=None):
     done : int
         Number of draws of each chain.
     """
-    total, done = setup.n_warmup + setup.thin * setup.n_draws, 0
+    total, done = setup.n_warmup + setup.thin * setup.n_draws - chains[0].passes, 0
     own_threads = setup.n_jobs if len(chains) == 1 else None
     at_once = 1 if shares_memory() else total
     for start in range(0, total, at_once):

@@ -36,6 +36,9 @@ class FactorDraws(NamedTuple):
         """The draws at an index of the first axes, as views."""
         return FactorDraws(*(array[index] for array in self))
 
+    def forget(self):
+        """Do nothing: new draws will be written over these."""
+
     def write(self, index, state):
         """Set the draw at an index of the first axes to `state`."""
         for array, value in zip(self, state, strict=True):
@@ -78,8 +81,12 @@ class Moments:
     """
 
     def __init__(self, codes):
-        self.codes, self.count = codes, 0
-        self.sums = np.zeros((4, len(codes)))
+        self.codes = codes
+        self.forget()
+
+    def forget(self):
+        """Begin anew, without any draw."""
+        self.count, self.sums = 0, np.zeros((4, len(self.codes)))
 
     def write(self, index, state):
         """Add the draw `state` to the sums, whatever its index."""

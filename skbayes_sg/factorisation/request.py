@@ -41,6 +41,7 @@ class FactorisationRequest:
         With few ratings, passes cost little and chains move slowly. The noise moves most slowly of
         all, since it depends on how well all factors fit.
         """
+        self.is_open = self.thin is None and self.n_warmup is None and self.sampler.is_exact
         if self.thin is None:
             most = min(MOST_THIN, -(-MOST_PASSES // self.n_draws))
             self.thin = int(np.clip(VISITS // n_ratings, 1, most))
@@ -69,13 +70,13 @@ class FactorisationRequest:
                 f"clip={self.range}."
             )
 
-    def chosen(self, problem):
+    def chosen(self, problem, setup):
         """Return fitted attributes that tell what every "auto" became."""
         names = {kind: name for name, kind in SAMPLERS.items()}
         return {
             "sampler_": names.get(type(self.sampler), type(self.sampler).__name__),
-            "n_warmup_": self.n_warmup,
-            "thin_": self.thin,
+            "n_warmup_": setup.n_warmup,
+            "thin_": setup.thin,
             "batch_size_": self.sampler.ratings_a_step(problem),
             "step_size_": self.sampler.time_of_a_pass(),
         }

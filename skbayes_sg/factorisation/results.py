@@ -6,7 +6,7 @@ from .._base.categories import keys
 from .factor_posterior import FactorPosterior
 from .step_check import biases
 
-__all__ = ["fitted_attributes"]
+__all__ = ["fitted_attributes", "posterior_of"]
 
 
 def fitted_attributes(setup, chains, store, n_draws, data):
@@ -23,7 +23,7 @@ def fitted_attributes(setup, chains, store, n_draws, data):
     data : dict
         The first result of `skbayes_sg.factorisation.ratings.learn_ratings`.
     """
-    posterior = _posterior(setup, chains, n_draws, data["centre_"], data["scale_"])
+    posterior = posterior_of(setup, chains, n_draws, data["centre_"], data["scale_"])
     return {
         "posterior_": posterior,
         "noise_std_": float(posterior.mean("noise_std")),
@@ -33,7 +33,7 @@ def fitted_attributes(setup, chains, store, n_draws, data):
     }
 
 
-def _posterior(setup, chains, n_draws, centre, scale):
+def posterior_of(setup, chains, n_draws, centre, scale):
     """The posterior, in the unit of y, of the traced quantities, which no rotation changes."""
     traces = np.stack([chain.trace[:n_draws] for chain in chains])
     noise, others = scale * traces[..., 0], centre + scale * traces[..., 1:]

@@ -1,5 +1,7 @@
 """The base class of the samplers of factorisations."""
 
+import math
+
 from sklearn.base import BaseEstimator
 
 __all__ = ["Sampler"]
@@ -68,6 +70,11 @@ class Sampler(BaseEstimator):
         int
         """
         return problem.n_ratings
+
+    @property
+    def is_exact(self):
+        """Whether the law of the draws converges to the posterior, without steps."""
+        return math.isnan(self.time_of_a_pass())
 
     def time_of_a_pass(self):
         """The step size h, the time of a pass; NaN for exact samplers."""

@@ -8,7 +8,7 @@ from .chains import N_PROBES, FactorSetup, RatingModel, new_chain
 from .draws import FactorDraws, Moments
 from .step_check import STEPS, SWEEPS, Continued, places
 
-__all__ = ["prepare", "tell_price"]
+__all__ = ["prepare", "seconds_of", "tell_price"]
 
 N_SAMPLED = 1000  # ratings from which the reported noise is computed
 # Predicted seconds of a pass over any ratings, for each of them, and for each pair of its factors.
@@ -18,13 +18,17 @@ LEAST_SECONDS, PASS_SECONDS, RANK_SECONDS = 1e-3, 2.5e-8, 1e-10
 def tell_price(request, problem):
     """Warn with `LongRunWarning` if all requested passes are predicted to take long."""
     passes, examined = _passes(request)
-    exact = problem.n_ratings * (PASS_SECONDS + RANK_SECONDS * request.rank**2)
-    of_a_pass = exact * (STEPS if np.isfinite(request.sampler.time_of_a_pass()) else 1.0)
-    seconds = passes * (LEAST_SECONDS + of_a_pass)
-    seconds += SWEEPS * len(examined) * (LEAST_SECONDS + exact)
-    seconds, passes = request.n_chains * seconds, request.n_chains * passes
-    what = f"A run of {passes} passes over {problem.n_ratings} ratings"
+    seconds = seconds_of(request, problem, passes, len(examined))
+    what = f"A run of {request.n_chains * passes} passes over {problem.n_ratings} ratings"
     warn_if_long(seconds, what, "Use n_jobs=-1, fewer draws, or a lower rank.", LONG_SECONDS)
+
+
+def seconds_of(request, problem, passes, n_examined=0):
+    """Predicted seconds of so many passes of all chains, of which some draws are examined."""
+    exact = problem.n_ratings * (PASS_SECONDS + RANK_SECONDS * request.rank**2)
+    of_a_pass = exact * (1.0 if request.sampler.is_exact else STEPS)
+    seconds = passes * (LEAST_SECONDS + of_a_pass)
+    return request.n_chains * (seconds + SWEEPS * n_examined * (LEAST_SECONDS + exact))
 
 
 def _passes(request):

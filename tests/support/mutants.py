@@ -931,6 +931,21 @@ MUTANTS = [
         "test_step_check.py::test_biases_are_those_against_exact_draws[sgld-3.5]",
     ),
     Mutant(
+        "a run that goes on without its warm-up", "factorisation/settled.py",
+        "setup.thin = chains[0].passes,", "setup.thin = setup.n_warmup,",
+        "test_settled.py::test_draws_are_made_again_until_they_are_settled[2]",
+    ),
+    Mutant(
+        "moments of draws that are not settled", "factorisation/settled.py",
+        "chain.kept.forget()", "pass",
+        "test_settled.py::test_later_draws_are_those_of_a_longer_warm_up[predictive]",
+    ),
+    Mutant(
+        "passes that were asked for and not obeyed", "factorisation/request.py",
+        "self.is_open = self.thin is None and self.n_warmup is None and", "self.is_open =",
+        "test_settled.py::test_runs_go_on_where_that_costs_little[options1-1]",
+    ),
+    Mutant(
         "batches of ratings that are not scaled up", "factorisation/sparse.py",
         "* step * N / B", "* step",
         "test_sparse.py::test_steps_are_unbiased_and_touch_no_other_rows[1-sizes1]",
