@@ -3,11 +3,11 @@
     python examples/benchmarks/learned_scales.py [--folds 5] [--repeats 1] [--only DATA] [--quick]
 
 ``Normal(scale=HalfCauchy())`` against `Normal` with 0.01, 0.03, 0.1, 0.3 and 1 standard deviations
-of the response (of classifiers and counts: 1) for one of the column. Log densities are those of
-held-out rows, on average over the folds; the best of the grid is chosen with these very rows, which
-favours it. With several repeats of the folds each row counts with its mean log density. Seconds are
-those of the processor, medians over the folds: of the learned scale, and of one fit with the best
-fixed one.
+of the response (of counts: 1) for one of the column; of classes with 0.1, 0.3, 1, 3 and 10 logits.
+Log densities are those of held-out rows, on average over the folds; the best of the grid is chosen
+with these very rows, which favours it. With several repeats of the folds each row counts with its
+mean log density. Seconds are those of the processor, medians over the folds: of the learned scale,
+and of one fit with the best fixed one.
 """
 
 import time
@@ -28,7 +28,8 @@ from skbayes_sg import (
 )
 from skbayes_sg.priors import HalfCauchy, Normal
 
-GRID = (0.01, 0.03, 0.1, 0.3, 1.0)
+GRID = np.array([0.01, 0.03, 0.1, 0.3, 1.0])
+OF_CLASSES = 10.0  # grids of classifiers are wider
 
 
 def diabetes():
@@ -77,6 +78,14 @@ DATA = [diabetes, outliers, breast_cancer, three_wines, nothing_to_find]
 DATA += [more_columns_than_rows, counts, many_clicks]
 
 
+OF_NUMBERS = BayesianLinearRegression, BayesianRobustRegression
+
+
+def grid_of(estimator):
+    """Scales, in standard deviations of the response for one of the column."""
+    return OF_CLASSES * GRID if estimator is BayesianLogisticRegression else GRID
+
+
 def log_density(model, X, y):
     """Of each held-out row."""
     if hasattr(model, "classes_"):
@@ -100,9 +109,9 @@ def measured(X, y, estimator, n_folds, seed):
     for train, test in KFold(n_folds, shuffle=True, random_state=seed).split(X):
         scaler = StandardScaler().fit(X[train])
         A, B = scaler.transform(X[train]), scaler.transform(X[test])
-        regression = estimator in (BayesianLinearRegression, BayesianRobustRegression)
-        unit = y[train].std() if regression else 1.0
-        priors = [Normal(scale=s * unit) for s in GRID] + [Normal(scale=HalfCauchy())]
+        unit = y[train].std() if estimator in OF_NUMBERS else 1.0
+        scales = unit * grid_of(estimator)
+        priors = [Normal(scale=s) for s in scales] + [Normal(scale=HalfCauchy())]
         models = [fitted(estimator, prior, A, y[train]) for prior in priors]
         density[:, test] = [log_density(model, B, y[test]) for model, _ in models]
         took.append([seconds for _, seconds in models])
@@ -116,7 +125,7 @@ def repeated(X, y, estimator, n_folds, n_repeats):
     return np.mean(density, axis=0), np.concatenate(took, axis=1)
 
 
-def row(name, X, density, seconds):
+def row(name, X, estimator, density, seconds):
     """A row of the table."""
     means, medians = density.mean(axis=1), np.median(seconds, axis=1)
     best = int(means[:-1].argmax())
@@ -128,7 +137,7 @@ def row(name, X, density, seconds):
         "learned": round(means[-1], 4),
         "best of grid": round(means[best], 4),
         "worst of grid": round(means[:-1].min(), 4),
-        "scale": GRID[best],
+        "scale": float(grid_of(estimator)[best]),
         "difference": round(apart.mean(), 4),
         "standard error": round(apart.std() / np.sqrt(len(apart)), 4),
         "seconds": medians[-1],
@@ -149,9 +158,8 @@ def main():
         X, y, estimator = data()
         for prior in (Normal(scale=HalfCauchy()), Normal(scale=1.0)):
             fitted(estimator, prior, X[::5], y[::5])  # compiles
-        rows.append(
-            row(data.__name__, X, *repeated(X, y, estimator, options.folds, options.repeats))
-        )
+        found = repeated(X, y, estimator, options.folds, options.repeats)
+        rows.append(row(data.__name__, X, estimator, *found))
         show(rows[-1:])
     show(rows)
     save(options.output, "learned_scales", rows)

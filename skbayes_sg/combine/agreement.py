@@ -20,15 +20,24 @@ an average of the means is, for shards of the same width,
 
 Means of independent parts of the same data are at a distance :math:`u \sim N(0, (1 - \frac1S)
 I)`, and these errors cancel on average: what remains is noise of the size of a shard's skewness.
-For the covariance the error is the share :math:`1 - 1/S` of its correction. Cumulants of shards of
-n rows are of order :math:`n^{-1/2}` and :math:`n^{-1}`: large shards are combined correctly.
+For the covariance the error is the share :math:`1 - 1/S` of its correction, and beside it, since
+the curvature of a shard is another one at the distance u,
+
+.. math:: -\sum_k \kappa_{ijk} u_k.
+
+Where the shards overshoot, as those of few rows of two classes do, these terms have the same sign
+in all of them: each shard lies farther out than the product, where its rows say less, and the
+average is too wide. Cumulants of shards of n rows are of order :math:`n^{-1/2}` and :math:`n^{-1}`:
+large shards are combined correctly.
 
 A product of densities that are smoothed by kernels of bandwidth h, in units of their standard
 deviations, lies between the exact product and the average. Two shards that are kept where they are
 within h of each other (see `weierstrass_product`) have, to the same order, the error above with
 :math:`\frac{h^2}{1 + h^2}` in front of :math:`1 - \frac1S`, and :math:`1 - (1 + h^2)^{-2}` in front
-of :math:`u_j u_k`. Tests compare all three with products that are known in closed form
-(``tests/combine/test_combine.py::test_predicted_error_of_the_mean_is_that_of_consensus``,
+of :math:`u_j u_k`, which is also taken for the term with one u. Tests compare these predictions
+with products that are known in closed form
+(``tests/combine/test_combine.py::test_predicted_error_of_the_variance_is_that_of_consensus``,
+``tests/combine/test_combine.py::test_predicted_error_of_the_mean_is_that_of_consensus``,
 ``tests/combine/test_combine.py::test_predicted_error_of_the_mean_is_that_of_weierstrass``).
 """
 
@@ -41,6 +50,8 @@ from .._base.validation import check_positive, check_within
 from ._base import as_shards, inverses, moments, product_of_gaussians
 
 __all__ = ["agreement"]
+
+LEAST_RIGHT = 0.1  # least share of a combined variance that is right, for the prediction
 
 
 def agreement(draws: Any, effective_size: float | None = None, bandwidth: float = np.inf) -> Any:
@@ -68,7 +79,10 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
         posterior standard deviations; it is about :math:`\sqrt{(d + 1)(1 - 1/S)/T}` for shards with
         T draws of d parameters. ``variance_shift``: the largest predicted relative error of the
         variance in any direction, from fourth cumulants, and ``variance_shift_error``: Gaussian
-        shards have a shift of four times as much by chance. ``distance``: the mean squared distance
+        shards have a shift of four times as much by chance. ``spread_shift``: the predicted
+        relative error of variances, on average over all directions, from third cumulants and the
+        distances of the shards (negative if they are too small), and ``spread_shift_error``, its
+        Monte Carlo error. ``distance``: the mean squared distance
         of the shards' means from that of the product, in units of its expectation for independent
         rows, and ``distance_p``, the probability of a larger one. The distance is large if the
         shards contain rows of different kinds, or have found different modes. ``skewness``: the
@@ -116,6 +130,7 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
     share, sd = near * (1.0 - 1.0 / S), np.sqrt(np.diag(covariance))
     shift, skewness = np.zeros(d), 0.0
     noise, plug_in, bend = np.zeros((3, d, d))
+    spread = np.zeros(2)  # a relative error of variances, and the square of its Monte Carlo error
     for x, m, C, P in zip(shards, means, covariances, precisions, strict=True):
         root = linalg.cholesky(C, lower=True)
         z, u = (linalg.solve_triangular(root, v.T, lower=True).T for v in (x - m, mean - m))
@@ -127,6 +142,8 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
         plug_in += effect @ (u @ u * np.eye(d) + np.outer(u, u)) @ effect.T / size
         skewness = max(skewness, float(np.abs(stats.skew(x)).max()))
         bend += 0.5 * share * effect @ fourth_cumulants(z) @ effect.T
+        E = far / d * effect.T @ linalg.solve(covariance, effect, assume_a="pos")
+        spread += -u @ third_cumulants(z, E), u @ third_cumulants_noise(E) @ u / size
     found, error = np.abs(shift / sd), np.sqrt(np.diag(noise)) / sd
     worst = int(np.argmax(found - 3.0 * error))
     scaled = linalg.eigh(bend, covariance, eigvals_only=True)
@@ -138,10 +155,18 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
         "weights_error": float(np.sqrt(np.diag(plug_in) / np.diag(covariance)).max() * near),
         "variance_shift": float(np.abs(scaled).max()),
         "variance_shift_error": float(share * (2.5 + 0.4 * d) / np.sqrt(S * size)),
+        **_of_spread(*spread),
         "skewness": near * skewness,
         "distance": float(chi2 / (d * max(S - 1, 1))),
         "distance_p": float(stats.chi2.sf(chi2, d * max(S - 1, 1))),
     }
+
+
+def _of_spread(lost, square):
+    """The error relative to the right variances, of which the combined ones lack this share."""
+    right = max(1.0 - lost, LEAST_RIGHT)
+    error = np.sqrt(square) / right**2
+    return {"spread_shift": float(1.0 / right - 1.0), "spread_shift_error": float(error)}
 
 
 def _probability(shift, noise):

@@ -22,7 +22,7 @@ from .._base.threads import one_blas_thread, shares_memory
 from ..combine import agreement
 from ..combine.kde_product import FEWEST
 from ..diagnostics import convergence
-from ..diagnostics.verdict import ESS_SHARE
+from ..diagnostics.verdict import ESS_SHARE, MEAN_RATIO
 from ..exceptions import SamplerConvergenceWarning, SubposteriorWarning
 from ..priors.table import powered
 from ..recipe.choose import sample_posterior
@@ -31,12 +31,12 @@ from .local import work_on
 
 __all__ = ["Sharded", "combine_shards", "sample_shards", "split"]
 
-MEAN_SHIFT, VARIANCE_SHIFT, DISTANCE, SKEWNESS = 0.1, 0.2, 3.0, 0.8
+MEAN_SHIFT, VARIANCE_SHIFT, SPREAD_SHIFT, DISTANCE, SKEWNESS = 0.1, 0.2, MEAN_RATIO, 3.0, 0.8
 """Limits beyond which there is a `SubposteriorWarning`.
 
 They are the predicted error of a posterior mean, in standard deviations; the predicted relative
-error of a posterior variance; the mean squared distance of the means of shards, relative to the one
-expected of random shards; and the skewness of a shard.
+error of a posterior variance, and of all variances on average; the mean squared distance of the
+means of shards, relative to the one expected of random shards; and the skewness of a shard.
 """
 # There is a warning of the distance of shards only if random shards would be so far apart with a
 # smaller probability than this.
@@ -433,7 +433,7 @@ def _predicted_errors(check, d):
     made tables with two to eight shards a shift counted, and they were off by 0.13 standard
     deviations or more; of 25 tables that were off by more than 0.25, all but one were among these
     33. Where a shard is very skewed, errors of 0.3 to 0.8 were predicted as 0.1, so that its
-    skewness counts.
+    skewness counts. Variances that are too large on average come with errors of means as well.
     """
     mean, variance = check["mean_shift"], check["variance_shift"]
     error, chance = check["mean_shift_error"], stats.norm.isf(BY_CHANCE / (2 * d))
@@ -448,6 +448,10 @@ def _predicted_errors(check, d):
         )
     if variance - 4.0 * check["variance_shift_error"] > VARIANCE_SHIFT:
         reasons.append(f"a posterior variance is off by about {variance:.0%}")
+    spread, error = check["spread_shift"], check["spread_shift_error"]
+    if abs(spread) > max(SPREAD_SHIFT + error, 4.0 * error):
+        how = "large" if spread > 0.0 else "small"
+        reasons.append(f"posterior variances are too {how} by about {abs(spread):.0%} on average")
     if check.get("widening", 0.0) > VARIANCE_SHIFT:
         reasons.append(f"all variances are too large by about {check['widening']:.0%}")
     return reasons

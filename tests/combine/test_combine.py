@@ -710,6 +710,33 @@ def test_predicted_error_of_the_mean_is_that_of_consensus():
     assert found["mean_shift"] > 0.1 + 3 * found["mean_shift_error"]
 
 
+@pytest.mark.parametrize("off", [1.0, 0.0, -0.5])
+def test_predicted_error_of_the_variance_is_that_of_consensus(off):
+    """Shards of c + θ and c - θ, both Gamma(k) at rate 1: the product is (c² - θ²)^(k - 1).
+
+    They overshoot if their means are more than c: each is skewed away from the other.
+    """
+    rng, k = np.random.default_rng(0), 200.0
+    c = k - off * np.sqrt(k)
+    draws = np.array([[[1.0]], [[-1.0]]]) * (rng.gamma(k, 1.0, (2, 400_000, 1)) - c)
+    error = combine.consensus_average(draws).var() / (c**2 / (2.0 * k + 1.0)) - 1.0
+    found = combine.agreement(draws)
+    assert abs(error) > 0.05 or not off
+    assert found["spread_shift"] == pytest.approx(error, abs=0.015)
+
+
+def test_error_of_the_predicted_variance():
+    rng = np.random.default_rng(0)
+    means = np.array([[1.0, 0.0], [-0.5, 0.7], [0.2, -1.5]])
+    found = [combine.agreement(rng.normal(size=(3, 500, 2)) + means[:, None]) for _ in range(300)]
+    shifts = [one["spread_shift"] for one in found]
+    error = np.mean([one["spread_shift_error"] for one in found])
+    assert np.std(shifts) == pytest.approx(error, rel=0.2)
+    assert abs(np.mean(shifts)) < 0.3 * error
+    shift = combine.agreement(rng.exponential(size=(3, 500, 2)) + 9.0 * means[:, None])
+    assert shift["spread_shift"] <= 9.0
+
+
 @pytest.mark.parametrize("h", [1.0, *[pytest.param(h, marks=pytest.mark.slow) for h in (0.5, 2.0)]])
 @pytest.mark.parametrize("counts", [(50.0, 50.0), (40.0, 60.0)])
 def test_predicted_error_of_the_mean_is_that_of_weierstrass(counts, h):
@@ -726,7 +753,8 @@ def test_predicted_error_of_the_mean_is_that_of_weierstrass(counts, h):
 
 def test_kernels_without_width_are_predicted_to_be_exact():
     found = combine.agreement(np.random.default_rng(0).gamma(3.0, size=(2, 1000, 1)), bandwidth=0.0)
-    assert (found["mean_shift"], found["variance_shift"]) == (0.0, 0.0)
+    shifts = found["mean_shift"], found["variance_shift"], found["spread_shift"]
+    assert shifts == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("d", [1, 5, 20])

@@ -487,7 +487,39 @@ def test_combined_draws_of_many_rows_get_no_scores(monkeypatch):
 def test_shifts_that_are_told(shift, error, p, told):
     check = {"mean_shift": shift, "mean_shift_error": error, "mean_shift_p": p}
     check |= {"variance_shift": 0.1, "variance_shift_error": 0.01, "skewness": 0.3}
+    check |= {"spread_shift": 0.05, "spread_shift_error": 0.01}
     assert bool(subposteriors._predicted_errors(check, 5)) == told
+
+
+@pytest.mark.parametrize(
+    ("spread", "error", "told"),
+    [
+        (0.13, 0.02, "too large by about 13% on average"), (0.11, 0.02, ""), (0.13, 0.04, ""),
+        (-0.13, 0.02, "too small by about 13% on average"), (0.17, 0.04, "too large by about 17%"),
+    ],
+)  # fmt: skip
+def test_variances_that_are_wrong_on_average_are_told(spread, error, told):
+    check = {"mean_shift": 0.1, "mean_shift_error": 0.1, "mean_shift_p": 0.5, "skewness": 0.3}
+    check |= {"variance_shift": 0.1, "variance_shift_error": 0.01}
+    check |= {"spread_shift": spread, "spread_shift_error": error}
+    found = subposteriors._predicted_errors(check, 5)
+    assert len(found) == bool(told)
+    assert told in "".join(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_parts_of_few_rows_are_too_wide_and_that_is_told(seed):
+    """Variances of eight parts of fifty rows were 1.3 to 1.6 times as large as those of all."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(400, 6))
+    labels = rng.random(400) < 1.0 / (1.0 + np.exp(-Z @ rng.normal(size=6)))
+    model = BayesianLogisticRegression(random_state=0)
+    ratio = np.square(model.fit(Z, labels).coef_std_)
+    with pytest.warns(SubposteriorWarning, match="posterior variances are too large by about"):
+        model.fit_shards([(Z[k::8], labels[k::8]) for k in range(8)])
+    ratio = (np.square(model.coef_std_) / ratio).mean() - 1.0
+    assert ratio > 0.2
+    assert model.combine_check_["spread_shift"] == pytest.approx(ratio, abs=0.5 * ratio)
 
 
 @pytest.mark.slow

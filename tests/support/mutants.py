@@ -1196,6 +1196,17 @@ MUTANTS = [
         "test_noise_collapse.py::test_the_log_mass_is_the_law_with_coefficients_integrated_out",
     ),
     Mutant(
+        "shards as wide at the product as at their means", "combine/agreement.py",
+        "spread += -u @ third_cumulants(z, E)", "spread += 0.0 * u @ third_cumulants(z, E)",
+        "test_combine.py::test_predicted_error_of_the_variance_is_that_of_consensus[1.0]",
+    ),
+    Mutant(
+        "variances of shards that are wrong, untold", "shards/sample.py",
+        "if abs(spread) > max(SPREAD_SHIFT + error, 4.0 * error):", "if False:",
+        "test_sample.py::test_variances_that_are_wrong_on_average_are_told[0.13-0.02-"
+        "too large by about 13% on average]",
+    ),
+    Mutant(
         "shifts of shards that nothing judges", "diagnostics/verdict.py",
         'shift = evidence.get("shards_shift", np.nan)', "shift = np.nan",
         "test_verdict.py::test_a_shift_of_shards_that_may_be_chance_is_a_note[0.21-True]",
