@@ -179,6 +179,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         ``ess`` and ``rhat``: nine in ten of the predictions "probes" have at least this effective
         sample size, and at most this R-hat. ``noise_ess`` and ``noise_rhat``: those of the standard
         deviation of the noise. They are NaN for less than 8 draws, and for a noise that is given.
+        ``numbers_a_rating``: how many numbers the vectors of all categories have for each rating;
+        above 1 a single chain may miss modes of the posterior, of which `check` has a note.
         For the samplers with stochastic gradients, ``sd_bias`` is the share by which the step makes
         standard deviations of predictions too large, and ``noise_bias`` the number of posterior
         standard deviations by which it makes "noise_std" too large, which is the share

@@ -22,6 +22,7 @@ SHARE = 0.9  # share of the predictions that must be within the limits
 NOISE_BY_CHANCE = 0.01  # probability that the noise of converged chains exceeds its limit of R-hat
 MORE = "Increase n_warmup first, and then n_draws or thin."
 STEP = "Use sampler='gibbs', which has no steps, or a smaller step_size."
+CHAINS = "Use n_chains=4, which visit more of them."
 NEGLIGIBLE = 0.01  # relative error of the noise below which its bias is only a note
 SPREAD_NAME, NOISE_NAME = "step and spread of predictions", "step and noise"
 CATEGORIES = [(SPREAD_NAME, StepSizeWarning), (NOISE_NAME, StepSizeWarning)]
@@ -40,7 +41,8 @@ class FactorPosterior(Posterior):
     origin : dict
         How the draws were made.
     evidence : dict, optional
-        What `skbayes_sg.factorisation.step_check.biases` has found.
+        What `skbayes_sg.factorisation.step_check.biases` has found, and "numbers_a_rating": how
+        many numbers the vectors of all categories have for each rating.
 
     Examples
     --------
@@ -93,6 +95,9 @@ class FactorPosterior(Posterior):
         by more than 0.2 of its posterior standard deviations. It is a note if that is less than one
         per cent of the noise.
 
+        Where fewer ratings than numbers in all vectors were fitted by a single chain, a note says
+        that the posterior may have modes that it does not visit.
+
         Returns
         -------
         Verdict
@@ -106,6 +111,7 @@ class FactorPosterior(Posterior):
                 *_judged("predictions", found["rhat"], found["ess"], shape, 1.0 - SHARE, note),
                 *_judged("noise", found["noise_rhat"], found["noise_ess"], shape, NOISE_BY_CHANCE),
                 *_judged_steps(self.evidence),
+                *_judged_size(self.evidence, self.n_chains),
             ]
         )
 
@@ -131,6 +137,14 @@ def _judged_steps(found):
         text = f"noise_std is about {abs(value):.2g} of its posterior standard deviations, "
         text += f"{abs(share):.1%}, {_too(value)}"
         yield Judgement(NOISE_NAME, text, abs(value), limit, f"{limit:.2g}", STEP, is_note)
+
+
+def _judged_size(found, n_chains):
+    """Yield a note on a single chain where there are more numbers than ratings."""
+    value = found.get("numbers_a_rating", 0.0)
+    if n_chains == 1 and value > 1.0:
+        text = f"each rating determines {value:.1f} numbers, and one chain may miss modes"
+        yield Judgement("few ratings", text, value, 1.0, "1", CHAINS, is_note=True)
 
 
 def _too(value):

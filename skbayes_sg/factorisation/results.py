@@ -38,7 +38,9 @@ def posterior_of(setup, chains, n_draws, centre, scale):
     traces = np.stack([chain.trace[:n_draws] for chain in chains])
     noise, others = scale * traces[..., 0], centre + scale * traces[..., 1:]
     origin = {"sampler": type(setup.sampler).__name__, "thin": setup.thin}
-    evidence = _examined(setup, chains, n_draws, noise)
+    problem = setup.model.problem
+    evidence = {"numbers_a_rating": problem.n_rows * problem.width / problem.n_ratings}
+    evidence |= _examined(setup, chains, n_draws, noise)
     return FactorPosterior(noise, others[..., 0], others[..., 1:], origin, evidence)
 
 

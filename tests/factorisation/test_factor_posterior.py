@@ -35,6 +35,18 @@ def test_few_effective_draws_may_disagree_by_chance_and_not_more():
     assert "predictions and noise: 1 of 52 are NaN" in str(judged(np.r_[np.nan, np.zeros(49)]))
 
 
+@pytest.mark.parametrize(("n_chains", "numbers", "noted"), [(1, 1.7, 1), (1, 0.9, 0), (2, 1.7, 0)])
+def test_one_chain_of_few_ratings_is_noted(n_chains, numbers, noted):
+    """The noise of 120 ratings of 40 x 12 was off by up to 0.95 sd in eight of 24 trusted fits."""
+    rng = np.random.default_rng(0)
+    noise, probes = rng.normal(size=(n_chains, 400)), rng.normal(size=(n_chains, 400, 50))
+    evidence = {"numbers_a_rating": numbers}
+    verdict = FactorPosterior(noise, 0.0 * noise, probes, {}, evidence).check()
+    assert verdict
+    assert [finding.name for finding in verdict.findings] == ["few ratings"] * noted
+    assert "each rating determines 1.7 numbers" in str(verdict) or not noted
+
+
 def test_a_single_draw_says_that_nothing_is_known():
     one = np.zeros((4, 1))
     verdict = FactorPosterior(one, one, np.zeros((4, 1, 50)), {}).check()
