@@ -112,7 +112,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         five draws take. If `thin` is "auto" as well, "gibbs" goes on while
         ``posterior_.check()`` does not trust the draws: all passes so far become the warm-up, and
         new draws are twice as far apart. This happens up to three times, and not where all passes
-        together would be predicted to take more than 20 seconds.
+        together would be predicted to take more than 30 seconds.
     thin : "auto" or int, default="auto"
         Number of passes from one draw to the next. From 80 000 ratings on "auto" is 1. With fewer
         ratings, over which passes cost little, it is as many passes as visit 80 000 ratings, but at

@@ -12,7 +12,7 @@ from .setup import seconds_of
 __all__ = ["affordable_rounds", "not_settled", "run_settled"]
 
 MOST_ROUNDS = 4  # most times that draws are made
-MOST_SECONDS = 20.0  # predicted seconds up to which a run goes on
+MOST_SECONDS = 30.0  # predicted seconds up to which a run goes on
 
 
 def affordable_rounds(request, problem):

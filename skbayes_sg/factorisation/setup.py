@@ -11,8 +11,9 @@ from .step_check import STEPS, SWEEPS, Continued, places
 __all__ = ["prepare", "seconds_of", "tell_price"]
 
 N_SAMPLED = 1000  # ratings from which the reported noise is computed
-# Predicted seconds of a pass over any ratings, for each of them, and for each pair of its factors.
-LEAST_SECONDS, PASS_SECONDS, RANK_SECONDS = 1e-3, 2.5e-8, 1e-10
+# Predicted seconds of a pass over any ratings, for each of them, and for each pair of its factors;
+# and for the square and the cube of the length of each row of F, whose precision is factored.
+LEAST_SECONDS, PASS_SECONDS, RANK_SECONDS, ROW_SECONDS = 5e-4, 3e-8, 3e-11, (4e-9, 2.5e-11)
 
 
 def tell_price(request, problem):
@@ -25,8 +26,10 @@ def tell_price(request, problem):
 
 def seconds_of(request, problem, passes, n_examined=0):
     """Predicted seconds of so many passes of all chains, of which some draws are examined."""
-    exact = problem.n_ratings * (PASS_SECONDS + RANK_SECONDS * request.rank**2)
-    of_a_pass = exact * (1.0 if request.sampler.is_exact else STEPS)
+    ratings = problem.n_ratings * (PASS_SECONDS + RANK_SECONDS * request.rank**2)
+    rows = problem.n_rows * problem.width**2 * (ROW_SECONDS[0] + ROW_SECONDS[1] * problem.width)
+    exact = ratings + rows
+    of_a_pass = exact if request.sampler.is_exact else STEPS * ratings
     seconds = passes * (LEAST_SECONDS + of_a_pass)
     return request.n_chains * (seconds + SWEEPS * n_examined * (LEAST_SECONDS + exact))
 

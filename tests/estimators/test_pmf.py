@@ -741,9 +741,10 @@ def test_the_price_of_many_passes_is_told(sampler, monkeypatch):
     X, y = np.column_stack([np.arange(60) // 6, np.arange(60) % 6]), np.arange(60) % 5.0
     BayesianPMF(rank=2, n_chains=2, **options).fit(X, y)
     own = 60 * (setup.PASS_SECONDS + 4 * setup.RANK_SECONDS)
-    wanted = 13 * (setup.LEAST_SECONDS + (3.0 if sampler == "sghmc" else 1.0) * own)
+    rows = 16 * (9 * setup.ROW_SECONDS[0] + 27 * setup.ROW_SECONDS[1])
+    wanted = 13 * (setup.LEAST_SECONDS + (3.0 * own if sampler == "sghmc" else own + rows))
     if sampler == "sghmc":  # four sweeps from each of four draws
-        wanted += 16 * (setup.LEAST_SECONDS + own)
+        wanted += 16 * (setup.LEAST_SECONDS + own + rows)
     assert told == [pytest.approx(2 * wanted)]
 
 
