@@ -26,7 +26,7 @@ from ..geometry.modes import find_modes
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..importance.certificate import LARGEST_K
 from ..importance.lockstep import N_CHAINS, Budget
-from ..importance.sample import certified_draws
+from ..importance.sample import LEAST_DRAWS, certified_draws
 from ..models import Linear
 from ..priors import HalfCauchy, HalfStudentT, Normal
 from ..priors.columns import SHAPE
@@ -34,9 +34,10 @@ from ..priors.families import of_family
 from ..recipe import closed_form
 from ..recipe.choose import check_noise
 from ..recipe.independent import measured_of, warned_of_chains
-from ..recipe.price import seconds_of_rows, warn_of_lockstep
+from ..recipe.price import Price, seconds_of_rows, warn_of_lockstep
 from ..recipe.request import Outcome, chosen_without_steps, moments_and_kept
 from ..recipe.row_space import RowSpace, is_wide
+from .collapse import FEW_SCALES
 from .effective import curvature_along, log_effective_number
 from .horseshoe import run_horseshoe
 from .independent import ScaledProposal
@@ -49,6 +50,13 @@ __all__ = ["sample_with_scales"]
 CENTRES = 3  # most centres around which draws are tried
 MOST_SECONDS = 20.0  # predicted seconds that chains in lockstep may take around each centre
 OF_STEP = 1.5e-3  # seconds of a step of all chains, beside those of rows and matrices
+# Seconds of a proposed draw with several scales, which factors a matrix, for the cube of the number
+# of parameters; and with more than `FEW_SCALES`.
+OF_FACTOR = 5e-11, 1.5e-10
+FEWER = (
+    "Use a prior of the scales with less mass far from what the data say, fewer scales or columns, "
+    "or a fixed scale."
+)
 OF_PATH = 1.2e-9  # seconds of a gradient along a path of modes, for a number in a matrix of it
 # Coefficients follow a large scale if the mean square of coefficient over scale is more than this;
 # it is 1 under the prior.
@@ -136,7 +144,10 @@ def _run_independent(target, scales, request, watch):
     with request.timed("centre"):
         s, theta = reference_of(target, scales, rng, refined=not path)
     n, n_before = request.n_chains * request.n_draws, 0
-    for _ in range(1 if path else CENTRES):
+    what = f"A fit with {scales.n_scales} learned scales and {target.n_parameters} parameters"
+    price = Price(what, FEWER)
+    for number in range(1 if path else CENTRES):
+        price.tell((number + 1) * _seconds_of_factors(target, scales, n))
         with request.timed("centre"):
             find = along_modes if path else frame_and_collapse
             frame, collapse = find(target, scales, s, rng, theta)
@@ -156,6 +167,14 @@ def _run_independent(target, scales, request, watch):
     return warned_of_chains(_outcome(proposal, found, request, watch), request)
 
 
+def _seconds_of_factors(target, scales, n):
+    """Predicted seconds of the matrices of n proposed draws."""
+    if scales.n_scales == 1:
+        return 0.0
+    one = OF_FACTOR[scales.n_scales > FEW_SCALES] * target.n_parameters**3
+    return max(n, LEAST_DRAWS) * one
+
+
 def _budget(target, scales, n_before, proposal):
     """The `Budget` of chains in lockstep: as many gradients as take `MOST_SECONDS`.
 
@@ -166,13 +185,8 @@ def _budget(target, scales, n_before, proposal):
     told = one + has_path(target, scales) * OF_PATH * target.n_parameters**2
 
     def tell(n_gradients):
-        remedy = (
-            "Use a prior of the scales with less mass far from what the data say, fewer scales "
-        )
-        remedy += "or columns, or a fixed scale."
-        warn_of_lockstep(
-            (n_before + n_gradients) * told, target.n_parameters + scales.n_scales, remedy
-        )
+        seconds = (n_before + n_gradients) * told
+        warn_of_lockstep(seconds, target.n_parameters + scales.n_scales, FEWER)
 
     return Budget(MOST_SECONDS / one, tell)
 

@@ -29,13 +29,14 @@ from scipy import linalg
 
 from .._base.svd import svd
 
-__all__ = ["REACH", "Collapse", "ManyScales", "OneScale", "collapse_of"]
+__all__ = ["FEW_SCALES", "REACH", "Collapse", "ManyScales", "OneScale", "collapse_of"]
 
 BLOCK_BYTES = 1 << 24  # most bytes of an array of matrices, one for each draw of a block
 # Share of the trace that is first added to the diagonal of a matrix with a rounding error for its
 # least eigenvalue, as where one scale is tiny and another is huge; tenfold until it has a root.
 JITTER = 1e-15
 LEFT = 1e-12  # least share of the likelihood in the Hessian of U, in any direction
+FEW_SCALES = 8  # most scales for which the matrices Σ_j f_j f_jᵀ of each are kept
 REACH = 12.0  # largest distance of log scales from the reference: farther ones are not looked at
 
 
@@ -69,11 +70,18 @@ def _root(Q):
             added = max(10.0 * added, JITTER)
 
 
+def _solved(L, b, transposed=False):
+    """L⁻¹ b, or L⁻ᵀ b, of many lower triangles; their transposes are Fortran arrays as they are."""
+    trans, solve = int(not transposed), linalg.lapack.dtrtrs
+    return np.array([solve(own.T, v, lower=0, trans=trans)[0] for own, v in zip(L, b, strict=True)])
+
+
 class Collapse:
     """Base class of the maps z → φ: it holds f_j, r_j and g, and has the slope of the marginal."""
 
     position: Any
     pull_back: Any
+    negative_log_marginal: Any
 
     def __init__(self, frame, scales, log_scales, prior):
         n = len(scales.group)
@@ -83,6 +91,10 @@ class Collapse:
         self.f = frame.F[:n] / scales.unit[:, None]
         self.r = (frame.centre.theta[:n] - scales.loc) / scales.unit
         self.n_scales = scales.n_scales
+
+    def section(self, s, g):
+        """The function t → `negative_log_marginal` at s + t e_g, for arrays t."""
+        return lambda t: self.negative_log_marginal(s + np.multiply.outer(t, np.eye(len(s))[g]))
 
     def marginal_slope(self, s):
         """Gradient of `negative_log_marginal` for rows s.
@@ -148,6 +160,9 @@ class ManyScales(Collapse):
         values, axes = linalg.eigh(np.eye(len(self.g)) - self.f.T @ weighted)
         self.likelihood = axes * np.maximum(values, LEFT) @ axes.T  # with priors of fixed scale
         self.member = np.eye(self.n_scales)[self.scales.group]
+        self.squares = None
+        if self.n_scales <= FEW_SCALES:
+            self.squares = np.stack([(self.f.T * own) @ self.f for own in self.member.T])
 
     def _precisions(self, s):
         """e^-2s, s held within `REACH`, as matrices lose digits beyond; and where s is within."""
@@ -162,14 +177,16 @@ class ManyScales(Collapse):
         return self._last[1]
 
     def _factors(self, s):
-        """L, L⁻¹h and L⁻¹, and δ, for rows s."""
+        """L, L⁻¹h and δ for rows s."""
         q = self._precisions(s)[0]
-        Q = self.likelihood + (self.f.T * q[:, None, self.scales.group]) @ self.f
+        if self.squares is not None:
+            Q = self.likelihood + np.tensordot(q, self.squares, 1)
+        else:
+            Q = self.likelihood + (self.f.T * q[:, None, self.scales.group]) @ self.f
         delta = (q - self.reference)[:, self.scales.group]
         h = self.g + (delta * self.r) @ self.f
         L = _roots(Q)
-        inverse = np.array([linalg.lapack.dtrtri(own, lower=1)[0] for own in L])
-        return L, (inverse @ h[:, :, None])[:, :, 0], inverse, delta
+        return L, _solved(L, h), delta
 
     def _over_draws(self, work, *arrays):
         """The results of ``work`` on blocks of rows of the arrays, each of them joined."""
@@ -184,20 +201,46 @@ class ManyScales(Collapse):
         """-log p(s | y) for rows s, up to a constant."""
 
         def work(s):
-            L, h, _, delta = self._quadratic(s)
+            L, h, delta = self._quadratic(s)
             log_det = np.log(np.einsum("naa->na", L)).sum(axis=1)
             rest = 0.5 * (delta @ self.r**2 - np.square(h).sum(axis=1))
             return (log_det + rest + s @ self.scales.counts,)
 
         return self._over_draws(work, s)[0] + self.prior.values(s)
 
+    def section(self, s, g):
+        """The function t → `negative_log_marginal` at s + t e_g, from a single matrix.
+
+        With L that of s and L⁻¹f_jᵀ = A diag(σ) Wᵀ for the coefficients of scale g, as δ grows by c
+        the matrix becomes L (I + c A diag(σ²) Aᵀ) Lᵀ.
+        """
+        L, h, delta = (part[0] for part in self._factors(s[None]))
+        own, q = self.scales.group == g, self._precisions(s[None])[0][0]
+        columns = linalg.solve_triangular(L, self.f[own].T, lower=True)
+        A, sigma, _ = svd(columns, full_matrices=False)
+        squares = np.minimum(sigma**2, (1.0 - LEFT) / q[g])
+        within, growth = h @ A, columns @ self.r[own] @ A
+        r = np.square(self.r[own]).sum()
+        rest = delta @ self.r**2 - np.square(h).sum() + np.square(within).sum()
+        log_det = np.log(np.diag(L)).sum()
+
+        def f(t):
+            rows = s + np.multiply.outer(t, np.eye(len(s))[g])
+            c = (self._precisions(rows)[0][..., g] - q[g])[..., None]
+            P = 1.0 + c * squares
+            misfit = rest + c[..., 0] * r - (np.square(within + c * growth) / P).sum(axis=-1)
+            found = log_det + 0.5 * (np.log(P).sum(axis=-1) + misfit) + rows @ self.scales.counts
+            return found + self.prior.values(rows)
+
+        return f
+
     def position(self, z, s):
         """φ and log |det ∂φ/∂z| for rows z and s."""
 
         def work(z, s):
-            L, h, inverse, _ = self._quadratic(s)
+            L, h, _ = self._quadratic(s)
             log_det = -np.log(np.einsum("naa->na", L)).sum(axis=1)
-            return ((z - h)[:, None] @ inverse)[:, 0], log_det
+            return _solved(L, z - h, transposed=True), log_det
 
         return self._over_draws(work, z, s)
 
@@ -207,7 +250,8 @@ class ManyScales(Collapse):
 
     def _pulled_back(self, z, s, g):
         """`pull_back` of a block of rows."""
-        _, h, inverse, _ = self._quadratic(s)
+        L, h, _ = self._quadratic(s)
+        inverse = np.array([linalg.lapack.dtrtri(own.T, lower=0)[0].T for own in L])
         a = (inverse @ g[:, :, None])[:, :, 0]
         K = inverse @ self.f.T  # its columns are the L⁻¹ f_j
         # ∂φ/∂δ_j = -Q⁻¹(r_j f_j + f_j (f_j·m)) - L⁻ᵀ Φ(k_j k_jᵀ) z, with m = -Q⁻¹h and Φ the upper

@@ -42,23 +42,22 @@ class ScaledWarps:
 
     def __init__(self, own, collapse, mode, width):
         self.own, self.collapse, self.mode, self.width = own, collapse, mode, width
-        eye = np.eye(len(mode))
-        splines = [fit_warp(self._section(axis)) for axis in eye]
+        slope = np.clip(collapse.marginal_slope(mode[None])[0], -TILT, TILT)
+        splines = [fit_warp(self._section(a, slope[a])) for a in range(len(mode))]
         kept = [a for a, spline in enumerate(splines) if spline is not None]
-        self.of_scales = Warps(eye[kept], [splines[a] for a in kept])
+        self.of_scales = Warps(np.eye(len(mode))[kept], [splines[a] for a in kept])
 
-    def _section(self, axis):
-        """-log p(s) along an axis, in widths from the mode, with a tilt that makes it the mode.
+    def _section(self, a, slope):
+        """-log p(s) along axis a, in widths from the mode, with a tilt that makes it the mode.
 
-        Beyond `REACH` it is infinite.
+        `slope` is that of -log p(s) at the mode. Beyond `REACH` the function is infinite.
         """
-
-        slope = np.clip(self.collapse.marginal_slope(self.mode[None])[0], -TILT, TILT)
+        section, width = self.collapse.section(self.mode, a), self.width[a]
 
         def f(x):
-            step = np.multiply.outer(x, axis * self.width)
-            values = self.collapse.negative_log_marginal(self.mode + np.clip(step, -REACH, REACH))
-            return np.where(np.abs(step).max(axis=1) < REACH, values - step @ slope, np.inf)
+            step = width * x
+            values = section(np.clip(step, -REACH, REACH))
+            return np.where(np.abs(step) < REACH, values - step * slope, np.inf)
 
         return f
 

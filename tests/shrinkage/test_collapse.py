@@ -99,6 +99,17 @@ def test_gradients_are_pulled_back_by_the_derivative_of_the_map(groups):
 
 
 @pytest.mark.parametrize("groups", GROUPS)
+def test_sections_are_those_of_the_marginal(groups):
+    _, _, collapse, rng = problem(groups, InverseGamma(1.5, 0.7))
+    s = places(collapse, rng, 1)[1][0]
+    t = np.array([-8.0, -3.0, -0.1, 0.0, 0.2, 4.0, 9.0])
+    for g in range(collapse.n_scales):
+        rows = s + np.outer(t, np.eye(len(s))[g])
+        expected = collapse.negative_log_marginal(rows)
+        np.testing.assert_allclose(collapse.section(s, g)(t), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("groups", GROUPS)
 def test_the_marginal_has_its_slope(groups):
     _, _, collapse, rng = problem(groups, InverseGamma(1.5, 0.7))
     _, s = places(collapse, rng)

@@ -18,7 +18,11 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegression,
 )
-from skbayes_sg.exceptions import InvalidParameterError, SamplerConvergenceWarning
+from skbayes_sg.exceptions import (
+    InvalidParameterError,
+    LongRunWarning,
+    SamplerConvergenceWarning,
+)
 from skbayes_sg.inspection.full_scores import full_scores
 from skbayes_sg.model_selection import loo
 from skbayes_sg.priors import (
@@ -31,6 +35,7 @@ from skbayes_sg.priors import (
     Normal,
     StudentT,
 )
+from skbayes_sg.shrinkage import choose
 
 Z = 5.0  # standard errors
 LEARNED = Normal(scale=HalfCauchy(1.0))
@@ -401,6 +406,22 @@ def test_a_scale_for_each_column_of_separable_classes():
         model.fit(X, y)
     assert np.isfinite(model.prior_scale_).all()
     assert model.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e-9])
+def test_matrices_of_many_parameters_are_told_before_they_are_factored(factor, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = rng.random(200) < 0.5
+    monkeypatch.setattr(choose, "OF_FACTOR", (factor, 0.0))
+    prior = Normal(scale=HalfCauchy(), scale_groups=[[0], [1, 2]])
+    model = BayesianLogisticRegression(prior=prior, random_state=0, n_draws=250)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", LongRunWarning)
+        model.fit(X, y)
+    said = [str(one.message) for one in told if one.category is LongRunWarning]
+    assert len(said) == (factor == 1e-3)
+    assert all("2 learned scales and 4 parameters is predicted to take" in one for one in said)
 
 
 @pytest.mark.parametrize("seed", [1, 22, 23])

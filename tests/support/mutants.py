@@ -1983,6 +1983,11 @@ MUTANTS = [
         "test_approximated.py::test_normal_rows_accept_every_proposal",
     ),
     Mutant(
+        "sections of scales without what moves the mode", "shrinkage/collapse.py",
+        "np.square(within + c * growth)", "np.square(within)",
+        "test_collapse.py::test_sections_are_those_of_the_marginal[blocks]",
+    ),
+    Mutant(
         "proposals that are never accepted kept", "shrinkage/horseshoe.py",
         "if own.suits:", "if True:",
         "test_horseshoe.py::test_latent_variables_take_over_where_proposals_are_not_accepted"
