@@ -142,7 +142,7 @@ def agreement(draws: Any, effective_size: float | None = None, bandwidth: float 
         plug_in += effect @ (u @ u * np.eye(d) + np.outer(u, u)) @ effect.T / size
         skewness = max(skewness, float(np.abs(stats.skew(x)).max()))
         bend += 0.5 * share * effect @ fourth_cumulants(z) @ effect.T
-        E = far / d * effect.T @ linalg.solve(covariance, effect, assume_a="pos")
+        E = far / d * effect.T @ P @ root  # P root is the inverse covariance of all, times `effect`
         spread += -u @ third_cumulants(z, E), u @ third_cumulants_noise(E) @ u / size
     found, error = np.abs(shift / sd), np.sqrt(np.diag(noise)) / sd
     worst = int(np.argmax(found - 3.0 * error))

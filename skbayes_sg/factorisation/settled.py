@@ -57,18 +57,21 @@ def run_settled(setup, chains, n_rounds, is_settled, watch):
     done : int
         Number of draws of each chain.
     """
+    stopped = False
     for number in range(n_rounds):
         begin, is_last = 1.0 - 0.5**number, number == n_rounds - 1
         part = (1.0 - begin) * (1.0 if is_last else 0.5)
 
         def seen(done, begin=begin, part=part):
-            return watch(done, begin + part * done / setup.n_draws)
+            nonlocal stopped
+            stopped = watch(done, begin + part * done / setup.n_draws)
+            return stopped
 
         chains, done = run(setup, chains, seen)
-        if done < setup.n_draws or is_last or is_settled(chains):
+        if stopped or is_last or is_settled(chains):
             break
         _go_on(setup, chains)
-    if done == setup.n_draws:
+    if not stopped:
         watch(done, 1.0)
     return chains, done
 

@@ -68,12 +68,20 @@ def test_draws_are_made_again_until_they_are_settled(n_settled, monkeypatch):
     assert shares[-1] == 1.0
 
 
-def test_a_run_that_is_stopped_does_not_go_on():
-    model = SimpleNamespace(n_warmup=0, thin=1, n_draws=10)
-    chains = [SimpleNamespace(passes=0)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(settled, "run", lambda *_: (chains, 4))
-        assert run_settled(model, chains, 4, None, None) == (chains, 4)
+@pytest.mark.parametrize("stop", [4, 10])
+def test_a_run_that_is_stopped_does_not_go_on(stop, monkeypatch):
+    def run(setup, chains, seen):
+        return chains, next(done for done in range(1, 11) if seen(done))
+
+    monkeypatch.setattr(settled, "run", run)
+    model, chains, calls = SimpleNamespace(n_warmup=0, thin=1, n_draws=10), [], []
+
+    def watch(done, share):
+        calls.append(share)
+        return done == stop
+
+    assert run_settled(model, chains, 4, None, watch) == (chains, stop)
+    assert calls[-1] == 0.05 * stop
 
 
 @pytest.mark.parametrize("keep", ["all", "predictive"])
