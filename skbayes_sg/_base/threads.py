@@ -80,7 +80,9 @@ def in_workers(work, items, n_jobs=None):
     """Return ``[work(item) for item in items]``, on threads or the user's backend of processes."""
     if shares_memory():
         return in_threads(work, items, n_jobs)
-    return Parallel(n_jobs=n_jobs, prefer="threads")(delayed(work)(item) for item in items)
+    # Large arrays are mapped, and a worker writes to pages of its own ("c").
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads", mmap_mode="c")
+    return parallel(delayed(work)(item) for item in items)
 
 
 class Stopped(Exception):

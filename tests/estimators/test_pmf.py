@@ -266,10 +266,11 @@ def test_the_same_seed_gives_the_same_draws(monkeypatch):
     assert not np.array_equal(expected.draws_["F"][0], expected.draws_["F"][1])
 
 
-@pytest.mark.slow
-def test_processes():
+@pytest.mark.parametrize("max_nbytes", [1000, pytest.param("1M", marks=pytest.mark.slow)])
+def test_processes(max_nbytes):
+    """Larger arrays are mapped into the memory of workers, which write draws to them."""
     expected = quick(n_chains=2).fit(X, Y)
-    with joblib.parallel_config("loky", n_jobs=2):
+    with joblib.parallel_config("loky", n_jobs=2, max_nbytes=max_nbytes):
         model = quick(n_chains=2, n_jobs=2).fit(X, Y)
     assert np.array_equal(model.draws_["F"], expected.draws_["F"])
     assert np.array_equal(model.posterior_.flat, expected.posterior_.flat)
