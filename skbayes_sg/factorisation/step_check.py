@@ -38,7 +38,7 @@ def places(sampler, n_chains, n_draws, n_passes):
 
     `n_passes` is the number of passes of a chain.
     """
-    if not np.isfinite(sampler.time_of_a_pass()):
+    if sampler.is_exact:
         return np.empty(0, int)
     room = SHARE * STEPS * n_passes / SWEEPS
     n = int(np.clip(room, -(-FEWEST // n_chains), max(1, MOST // n_chains)))

@@ -214,7 +214,7 @@ class ManyScales(Collapse):
         With L that of s and L⁻¹f_jᵀ = A diag(σ) Wᵀ for the coefficients of scale g, as δ grows by c
         the matrix becomes L (I + c A diag(σ²) Aᵀ) Lᵀ.
         """
-        L, h, delta = (part[0] for part in self._factors(s[None]))
+        L, h, delta = (part[0] for part in self._quadratic(s[None]))
         own, q = self.scales.group == g, self._precisions(s[None])[0][0]
         columns = linalg.solve_triangular(L, self.f[own].T, lower=True)
         A, sigma, _ = svd(columns, full_matrices=False)
