@@ -80,9 +80,12 @@ def in_workers(work, items, n_jobs=None):
     """Return ``[work(item) for item in items]``, on threads or the user's backend of processes."""
     if shares_memory():
         return in_threads(work, items, n_jobs)
-    # Large arrays are mapped, and a worker writes to pages of its own ("c").
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads", mmap_mode="c")
-    return parallel(delayed(work)(item) for item in items)
+    return _on_backend(n_jobs)(delayed(work)(item) for item in items)
+
+
+def _on_backend(n_jobs, return_as="list"):
+    # Joblib maps large arrays, which a worker may change: it writes to pages of its own ("c").
+    return Parallel(n_jobs=n_jobs, prefer="threads", mmap_mode="c", return_as=return_as)
 
 
 class Stopped(Exception):
@@ -103,7 +106,7 @@ def as_done(work, items, n_items, n_jobs=None):
     (see `raise_if_stopped`) and are waited for. Errors of the work are raised unchanged.
     """
     if not shares_memory():
-        return _on_backend(work, items, n_jobs)
+        return _from_backend(work, items, n_jobs)
     workers = min(joblib.effective_n_jobs(n_jobs), n_items)
     if workers <= 1:
         return ((k, work(*item)) for k, item in enumerate(items))
@@ -135,10 +138,8 @@ def _numbered(work, k, item):
     return k, work(*item)
 
 
-def _on_backend(work, items, n_jobs):
+def _from_backend(work, items, n_jobs):
     backend, _ = joblib.parallel.get_active_backend(prefer="threads")
     lazy = getattr(backend, "supports_return_generator", False)
-    parallel = Parallel(
-        n_jobs=n_jobs, prefer="threads", return_as="generator_unordered" if lazy else "list"
-    )
+    parallel = _on_backend(n_jobs, "generator_unordered" if lazy else "list")
     yield from parallel(delayed(_numbered)(work, k, item) for k, item in enumerate(items))

@@ -29,7 +29,7 @@ from ..factorisation.ratings import (
 from ..factorisation.recommend import alike, best, item_codes, scorer, user_codes
 from ..factorisation.request import FactorisationRequest
 from ..factorisation.results import fitted_attributes, posterior_of
-from ..factorisation.settled import affordable_rounds, not_settled, run_settled
+from ..factorisation.settled import affordable_rounds, run_settled
 from ..factorisation.setup import prepare, tell_price
 from ._saved import SavedEstimator
 from ._store import all_or_nothing, check_draw_store
@@ -360,7 +360,7 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
 
             def is_settled(chains):
                 units = data["centre_"], data["scale_"]
-                return not not_settled(posterior_of(setup, chains, setup.n_draws, *units))
+                return posterior_of(setup, chains, setup.n_draws, *units).check().trustworthy
 
             with one_blas_thread:
                 n_rounds = affordable_rounds(request, problem)

@@ -9,7 +9,7 @@ so far become its warm-up, and new draws are twice as far apart.
 from .chains import run
 from .setup import seconds_of
 
-__all__ = ["affordable_rounds", "not_settled", "run_settled"]
+__all__ = ["affordable_rounds", "run_settled"]
 
 MOST_ROUNDS = 4  # most times that draws are made
 MOST_SECONDS = 30.0  # predicted seconds up to which a run goes on
@@ -27,11 +27,6 @@ def _seconds(request, problem, n_rounds):
     """Predicted seconds of so many rounds."""
     passes = request.n_warmup + request.thin * request.n_draws * (2**n_rounds - 1)
     return seconds_of(request, problem, passes)
-
-
-def not_settled(posterior):
-    """What `check` finds that is wrong; it finds nothing wrong in draws too few to be judged."""
-    return [finding for finding in posterior.check().findings if not finding.is_note]
 
 
 def run_settled(setup, chains, n_rounds, is_settled, watch):

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import estimators
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,6 +57,16 @@ def test_the_seed_decides_and_the_number_of_threads_does_not(name):
     first = results(estimators.quick(name).fit(X, y))
     assert results(estimators.quick(name, n_jobs=2).fit(X, y)) == first
     assert results(estimators.quick(name, random_state=1).fit(X, y)) != first
+
+
+@pytest.mark.slow_for("BayesianRobustRegression")
+@every
+def test_processes_change_nothing(name):
+    """Joblib maps arrays above `max_nbytes` into the memory of workers, which write to some."""
+    X, y = estimators.made(name)
+    first = results(estimators.quick(name).fit(X, y))
+    with joblib.parallel_config("loky", n_jobs=2, max_nbytes=500):
+        assert results(estimators.quick(name, n_jobs=2).fit(X, y)) == first
 
 
 @pytest.mark.slow_for(

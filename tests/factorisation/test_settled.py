@@ -7,6 +7,7 @@ import pytest
 
 from skbayes_sg import BayesianPMF
 from skbayes_sg.factorisation import settled
+from skbayes_sg.factorisation.factor_posterior import FactorPosterior
 from skbayes_sg.factorisation.request import FactorisationRequest
 from skbayes_sg.factorisation.settled import affordable_rounds, run_settled
 
@@ -87,12 +88,15 @@ def test_a_run_that_is_stopped_does_not_go_on(stop, monkeypatch):
 @pytest.mark.parametrize("keep", ["all", "predictive"])
 def test_later_draws_are_those_of_a_longer_warm_up(keep, monkeypatch):
     """Draws of a run that has gone on once, as `n_warmup` and `thin` would have given them."""
-    findings = [["noise"], []]
-    monkeypatch.setattr(
-        "skbayes_sg.estimators.pmf.not_settled", lambda *_: findings.pop(0), raising=True
-    )
+    verdicts, check = [False, True], FactorPosterior.check
+
+    def judged(posterior):
+        found = check(posterior)
+        return SimpleNamespace(trustworthy=verdicts.pop(0)) if verdicts else found
+
+    monkeypatch.setattr(FactorPosterior, "check", judged)
     model = BayesianPMF(**OWN, keep=keep).fit(X, Y)
-    assert not findings
+    assert not verdicts
     assert (model.n_warmup_, model.thin_) == (300, 40)
     asked = BayesianPMF(**OWN, keep=keep, n_warmup=300, thin=40).fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), asked.predict(X))
