@@ -222,6 +222,14 @@ def _draw_precision(kind, df, c, count, S, rng, A_out, L, T):
         A_out[i, i] = math.sqrt(max(tau, 1e-300))
 
 
+@inner
+def _copy(array, out):
+    """Copy a contiguous array. For ``out[:] = array`` Numba would compile its error, in seconds."""
+    source, target = array.ravel(), out.ravel()
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
 @entry
 def sweep_many(
     X, kind, alpha, mean_sd, df, c, rng, n_sweeps, thin, done, log_w, mu, A, log_w_out, mu_out,
@@ -241,7 +249,10 @@ def sweep_many(
         value = _allocate(X, log_w, mu, A, rng, counts, sums, squares, chance)
         if done > 0 and done % thin == 0:
             k = done // thin - 1
-            log_w_out[k], mu_out[k], A_out[k], log_likelihood_out[k] = log_w, mu, A, value
+            log_likelihood_out[k] = value
+            _copy(log_w, log_w_out[k])
+            _copy(mu, mu_out[k])
+            _copy(A, A_out[k])
         _draw_weights(alpha, counts, rng, log_w)
         scatter[:] = 0.0
         for k in range(K):
@@ -254,6 +265,6 @@ def sweep_many(
         if kind == TIED:
             _draw_precision(kind, df, c, float(X.shape[0]), scatter, rng, A[0], L, T)
             for k in range(1, K):
-                A[k] = A[0]
+                _copy(A[0], A[k])
         done += 1
     return done

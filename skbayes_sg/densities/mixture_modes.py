@@ -18,6 +18,7 @@ taken decides whether chains cross between modes, and that is judged from the dr
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,26 +79,39 @@ class _Places:
     def __len__(self):
         return len(self.centres)
 
-    def _whitened(self, theta, m):
-        """Return R_m⁻¹(θ - θ̂_m), (S, D), for θ (S, D) with the labels nearest to the mode m."""
-        away = self.nearest(theta, m) - self.centres[m]
-        return linalg.solve_triangular(self.roots[m], away.T, lower=True).T
+    def distances(self, theta):
+        """Return |R_m⁻¹(θ - θ̂_m)|², (S, n_modes), for θ (S, D) with the labels nearest to m."""
+        away = self._nearest(theta) - self.centres
+        whitened = self._inverse_roots @ away.transpose(1, 2, 0)
+        return (whitened**2).sum(axis=1).T
 
-    def nearest(self, theta, m):
-        """Return θ (S, D) with the order of the labels that is nearest to the mode m."""
-        return _permuted(self.mixture, theta, self._orders(theta, m))
+    def _nearest(self, theta):
+        """Return θ (S, D) with the labels nearest to each mode, (S, n_modes, D)."""
+        return _permuted(self.mixture, theta, self._orders(theta))
 
-    def _orders(self, theta, m):
-        """Return which component of each θ (S, D) is nearest to each component of mode m, (S, K).
+    def _orders(self, theta):
+        """Return which component of θ is nearest to each component of a mode, (S, n_modes, K).
 
         The assignment has the smallest sum of squared distances in units of the widths of the mode.
+        Of (a - b)²/u² the term b²/u², with b of the mode, is the same for all assignments.
         """
-        centre, width = self.centres[m], np.sqrt((self.roots[m] ** 2).sum(axis=1))
-        (own, _), (wanted, _) = (_by_component(self.mixture, v) for v in (theta, centre[None]))
-        unit = _by_component(self.mixture, width[None])[0]
-        costs = ((own[:, None] - wanted[:, :, None]) / unit[:, :, None]) ** 2
-        found = [linear_sum_assignment(cost)[1] for cost in costs.sum(axis=3)]
-        return np.array(found, dtype=int).reshape(-1, self.mixture.K)
+        own, K = _by_component(self.mixture, theta)[0], self.mixture.K
+        squares, products = self._weights_of_costs
+        costs = own**2 @ squares - 2.0 * own @ products  # (S, components of θ, those of all modes)
+        costs = costs.reshape(-1, K, len(self), K).transpose(0, 2, 3, 1)
+        found = [linear_sum_assignment(cost)[1] for cost in costs.reshape(-1, K, K)]
+        return np.array(found, dtype=int).reshape(-1, len(self), K)
+
+    @cached_property
+    def _inverse_roots(self):
+        return np.array([linalg.inv(root) for root in self.roots])
+
+    @cached_property
+    def _weights_of_costs(self):
+        """1/u² and b/u² of the components of all modes, (n, n_modes * K), as in `_orders`."""
+        widths = np.sqrt((self.roots**2).sum(axis=2))
+        b, u = (_by_component(self.mixture, v)[0] for v in (self.centres, widths))
+        return tuple(v.reshape(-1, v.shape[2]).T for v in (u**-2.0, b * u**-2.0))
 
 
 @dataclass(frozen=True)
@@ -152,8 +166,8 @@ class MixtureModes(_Places):
 
     def seconds_of_jump(self, n_rows):
         """Return the predicted seconds of `jump`, with constants as measured on one machine."""
-        loss = n_rows * self.mixture.K * (15.0 + 0.7 * self.mixture.d**2)
-        return (150e3 * (1 + len(self)) + ATTEMPTS * loss) * 1e-9
+        loss = n_rows * self.mixture.K * (30.0 + 0.8 * self.mixture.d**2)
+        return (150e3 + 15e3 * len(self) + ATTEMPTS * loss) * 1e-9
 
     def place(self, chain, theta):
         """Set the state of a chain of Gibbs sweeps to that of θ, (D,)."""
@@ -187,12 +201,10 @@ class MixtureModes(_Places):
         m = rng.choice(len(self), n, p=self._proposal_shares)
         z = multivariate_t.standard_draws(rng, n, self.centres.shape[1])
         theta = self.centres[m] + np.einsum("sij,sj->si", self.roots[m], z)
+        own = self._orders(theta)[np.arange(n), m]
+        right = (own == np.arange(self.mixture.K)).all(axis=1)
         log_weights = np.full(n, -np.inf)
-        for k in range(len(self)):
-            own = np.flatnonzero(m == k)
-            own = own[(self._orders(theta[own], k) == np.arange(self.mixture.K)).all(axis=1)]
-            if len(own):
-                log_weights[own] = self._log_weights(theta[own])
+        log_weights[right] = self._log_weights(theta[right])
         return theta, log_weights
 
     def _log_weights(self, theta):
@@ -207,13 +219,9 @@ class MixtureModes(_Places):
 
     def _log_parts(self, theta):
         """Return log(s_m q_m), (S, n_modes), at θ (S, D) with the labels nearest to each mode."""
-        parts = np.empty((len(theta), len(self)))
-        for m, share in enumerate(self._proposal_shares):
-            square = (self._whitened(theta, m) ** 2).sum(axis=1)
-            log_det = np.log(np.abs(np.diag(self.roots[m]))).sum()
-            log_t = multivariate_t.log_density(square, theta.shape[1], log_det)
-            parts[:, m] = np.log(share) + log_t
-        return parts
+        log_det = np.log(np.abs(np.einsum("mjj->mj", self.roots))).sum(axis=1)
+        log_t = multivariate_t.log_density(self.distances(theta), theta.shape[1], log_det)
+        return np.log(self._proposal_shares) + log_t
 
 
 def _by_component(mixture, theta):
@@ -226,12 +234,13 @@ def _by_component(mixture, theta):
 
 
 def _permuted(mixture, theta, orders):
-    """Return θ (S, D) with its components in the order `orders`, (S, K)."""
+    """Return θ (S, D) with its components in several orders, (S, n, D), for `orders` (S, n, K)."""
+    (S, n, _), d = orders.shape, mixture.d
     blocks, rest = _by_component(mixture, theta)
-    blocks = np.take_along_axis(blocks, orders[:, :, None], axis=1)
-    d, S = mixture.d, len(theta)
-    parts = blocks[:, :, 0], blocks[:, :, 1 : 1 + d], blocks[:, :, 1 + d :]
-    return np.concatenate([*(part.reshape(S, -1) for part in parts), rest], axis=1)
+    blocks = blocks[np.arange(S)[:, None, None], orders]
+    parts = blocks[..., 0], blocks[..., 1 : 1 + d], blocks[..., 1 + d :]
+    rest = np.broadcast_to(rest[:, None], (S, n, rest.shape[1]))
+    return np.concatenate([*(part.reshape(S, n, -1) for part in parts), rest], axis=2)
 
 
 # -- the search -----------------------------------------------------------------------------------
@@ -264,8 +273,7 @@ def find_modes(mixture, target, starts, values, rng):
     evidence = found.log_evidences
     kept = np.argsort(-evidence)
     kept = kept[evidence[kept] > evidence.max() + np.log(LEAST_SHARE)]
-    apart = [(found._whitened(starts, m) ** 2).sum(axis=1) for m in range(len(found))]
-    near = np.isin(np.argmin(apart, axis=0), kept)
+    near = np.isin(np.argmin(found.distances(starts), axis=1), kept)
     kept = kept[kept < n_high]  # jumps to modes found from low starts hardly ever succeed
     if len(kept) <= 1:
         return None, near
@@ -315,8 +323,7 @@ def seconds_of_search(mixture, n_rows):
 
 def _within(found, theta, reach):
     """Whether the mean square of R_m⁻¹(θ - θ̂_m) is less than `reach` for some mode m."""
-    each = range(len(found))
-    return any((found._whitened(theta[None], m) ** 2).mean() < reach for m in each)
+    return found.distances(theta[None]).min() < reach * len(theta)
 
 
 def _with_mode(found, mixture, target, start):
@@ -350,7 +357,7 @@ def _improved(modes, rng):
         for m in range(len(modes)):
             own = weights * (member == m)
             if own.any() and PROPOSED * weight_efficiency(own) > ENOUGH * theta.shape[1]:
-                centres[m], roots[m] = _moments(modes.nearest(theta, m), own)
+                centres[m], roots[m] = _moments(modes._nearest(theta)[:, m], own)
         reached = PROPOSED * weight_efficiency(weights) > ENOUGH * len(modes)
         shares = modes.shares
         if reached:

@@ -73,7 +73,8 @@ def draw_rows(
             a = start + lane
             scale = math.sqrt(alpha) * root[offset + a]
             law_of_row(indptr, others, y, a, F, root, scale, 1.0, pull, precision, Z, lane, A)
-            X[:, lane] = noise[a]
+            for k in range(D):
+                X[k, lane] = noise[a, k]
         draw_lanes(A, X)
         for lane in range(n):
             for k in range(D):

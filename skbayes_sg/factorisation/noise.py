@@ -43,7 +43,8 @@ def squared_residuals(indptr, others, y, first, stop, offset, F, e2_out):
                 for k in range(K):
                     f += x[k] * z[k]
             else:
-                s[:] = x[:K]
+                for k in range(K):
+                    s[k] = x[k]
                 f = x[K]
                 for c in range(C):
                     z = F[others[n, c]]

@@ -28,7 +28,8 @@ def expected_counts_of_others(z, tokens, prior, n_wk, n_k, counts_out):
     (V, K), n_dk, p = n_wk.shape, np.empty(n_k.shape[0]), np.empty(n_k.shape[0])
     inverse = 1.0 / (n_k + V * beta)
     for d in range(starts.shape[0] - 1):
-        n_dk[:] = alpha
+        for k in range(K):
+            n_dk[k] = alpha[k]
         for i in range(starts[d], starts[d + 1]):
             if z[i] >= 0:
                 n_dk[z[i]] += 1.0
