@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from itertools import cycle
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -24,9 +24,10 @@ from .._base.validation import (
 )
 from ..densities.density import density_target
 from ..densities.fit import sample_density
+from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
 from ..estimators._chosen import chosen_pieces, origin_of
 from ..estimators._densities import DensityEstimator, dense_data
-from ..estimators._fit_warnings import warn_untrustworthy
+from ..estimators._fit_warnings import warn_of_unused, warn_untrustworthy
 from ..estimators._prior_conflicts import warn_of_unit_scales
 from ..estimators._signature import with_parameters_of
 from ..estimators._store import all_or_nothing, check_draw_store
@@ -99,8 +100,9 @@ class CustomDensity(DensityEstimator):
 
     The function f only has to be smooth. By default the posterior mode is looked for from several
     points, and then Hamiltonian Monte Carlo runs on all rows, in coordinates that are scaled by the
-    Hessian at the mode. Instead, all other samplers can be chosen, with all stochastic gradients
-    except "taylor".
+    Hessian at the mode. If there are several modes, between which chains may not cross, independent
+    draws around them are weighted instead, as far as their weights can be trusted. All other
+    samplers can be chosen, with all stochastic gradients except "taylor".
 
     Parameters
     ----------
@@ -136,10 +138,13 @@ class CustomDensity(DensityEstimator):
         ``sample(rng, theta, X)``, a random y for each row of X under one draw, which `sample_y` and
         `predict_interval` need.
     sampler : str or object, default="auto"
-        "hmc", "mala", "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an object of
-        `skbayes_sg.dynamics`. "auto" is "hmc", or "baoab" if a batch size, a subsampling scheme or
-        a gradient other than "full" is given. If a sampler and a step size are both given, chains
-        begin at `start`, without a search for the mode.
+        "hmc", "mala", "importance" (independent draws around the modes, corrected by importance
+        weights), "sgld", "leimkuhler_matthews", "baoab", "sghmc", "sgnht", or an object of
+        `skbayes_sg.dynamics`. "auto" is "importance" if several modes are found, nothing but
+        numbers of chains and draws is given, and the weights can be trusted; otherwise "hmc", or
+        "baoab" if a batch size, a subsampling scheme or a gradient other than "full" is given. If a
+        sampler and a step size are both given, chains begin at `start`, without a search for the
+        mode.
     gradient : str or Gradient, default="auto"
         "minibatch", "svrg", "saga" (which remembers a gradient for each row), "control_variate" or
         "full". "auto" is "minibatch".
@@ -182,8 +187,9 @@ class CustomDensity(DensityEstimator):
         The numbers chosen for "auto", or those given; `n_steps_` is the number of steps, or
         trajectories, of each chain.
     diagnostics_, seconds_ : dict of str to float
-        Measurements of the chains, among them the smallest effective sample size and the largest
-        R-hat; and the wall time of each part of the fit in seconds.
+        Measurements of the draws, among them the smallest effective sample size, the largest R-hat
+        and, for "importance", Pareto k of the weights ("pareto_k", reliable below 0.7); and the
+        wall time of each part of the fit in seconds.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_columns,)
@@ -233,6 +239,8 @@ class CustomDensity(DensityEstimator):
     """
 
     _functions = None  # the `Frozen` log_density and derivative of the fit
+    _samplers: ClassVar[dict] = DYNAMICS | {"importance": Importance}
+    _kinds_of_samplers: ClassVar[tuple] = (Dynamics, Importance, Metropolis)
 
     @with_parameters_of(DensityEstimator)
     def __init__(
@@ -433,12 +441,13 @@ class CustomDensity(DensityEstimator):
             with one_blas_thread:
                 outcome, modes = sample_density(target, starts, request, progress)
             outcome = judged(outcome, modes, request)
-            pieces = chosen_pieces(outcome)
+            pieces = chosen_pieces(outcome, self._samplers)
             known = {"origin": origin_of(pieces), "evidence": outcome.evidence}
             known |= {"scores": outcome.scores, "scores_of": outcome.scores_of}
             posterior = self._posterior(law, labels, outcome.draws, outcome.weights, **known)
             fitted = {"posterior_": posterior, "derivatives_": law.derivatives, **pieces}
             self.__dict__.update(fitted)
+            warn_of_unused(self, outcome.chosen["sampler"])
             warn_untrustworthy(posterior)
             names = [name for name, *_ in self._variables()]
             warn_of_unit_scales(posterior, {name: self._prior_of(name) for name in names})

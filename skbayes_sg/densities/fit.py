@@ -114,9 +114,10 @@ def sample_density(target, starts, request, watch=None, *, search=True, independ
         starts, request)``, and returns maxima. If a sampler and its step size are given, there is
         no search in any case.
     independent : bool, default=False
-        Whether independent draws are tried first if nothing is asked for. That is for densities
-        that are known to be smooth and to have no narrow peaks away from most of their mass, which
-        no weights would tell of.
+        Whether independent draws are tried first, if nothing is asked for, where a single mode is
+        found. That is for densities that are known to be smooth and to have no narrow peaks away
+        from most of their mass, which no weights would tell of. Of several modes they are always
+        tried, as chains may not cross between these.
 
     Returns
     -------
@@ -135,7 +136,8 @@ def sample_density(target, starts, request, watch=None, *, search=True, independ
         modes = _modes(target, points, _kind(target, request, named))
     convergence.prepare()
     outcome = None
-    if isinstance(request.sampler, Importance) or (independent and request.leaves_all_to_auto):
+    independent = request.leaves_all_to_auto and (independent or len(modes) > 1)
+    if independent or isinstance(request.sampler, Importance):
         outcome = run_independent(modes, request, watch)
     if outcome is not None:
         return replace(outcome, seconds=request.seconds), modes

@@ -4,7 +4,7 @@ Laplace's approximation at the mode is the proposal, or those at all modes that 
 are weighted by the density of all rows, and judged and resampled as those of models with linear
 predictors are (`skbayes_sg.importance.sample` and `mixture`). Where the weights of a single mode
 cannot be trusted, many chains in lockstep take their place, in the same coordinates and with
-gradients of all rows.
+gradients of all rows. Where those of several modes cannot, and parameters are few, a mixture grows.
 """
 
 from functools import cached_property
@@ -17,11 +17,12 @@ from .._base.threads import in_threads
 from ..dynamics import Importance
 from ..geometry import preconditioning
 from ..importance.certificate import certified
+from ..importance.growing import grown_draws
 from ..importance.lockstep import UNLIMITED, Budget
 from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws
 from ..importance.warps import unwarped
-from ..recipe.independent import POOR, warn_of_weights, with_ess_in_theta
+from ..recipe.independent import POOR, may_grow, warn_of_weights, with_ess_in_theta
 from ..recipe.price import (
     EXACT_SECONDS,
     TOLD_SECONDS,
@@ -122,6 +123,8 @@ def run_independent(modes, request, watch=None):
         warn_if_long(weighing, f"Weighing {n} independent draws", REMEDY, TOLD_SECONDS)
         if len(modes) > 1:
             found = mixed_draws(proposals, n, rng)
+            if not found.holds and may_grow(proposals, request):
+                found = grown_draws(proposals, n, rng) or found
         else:
             found = certified_draws(proposals[0], n, rng, lambda proposal: budget)
         found = with_ess_in_theta(found, frame, request)

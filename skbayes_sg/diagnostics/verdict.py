@@ -341,9 +341,10 @@ def check_draws(
         Names of the parameters.
     evidence : dict, optional
         Measurements of the fit, as in `Posterior.evidence`: a dict of arrays. Among its keys are
-        "pareto_k", "n_modes" with "mode_gap", "coupled_distance", "mean_bias", "sd_bias",
-        "inflation", "noise_share", "update_error", "heavy_tail" and "divergent". To limits of
-        measurements with Monte Carlo errors, such as "mean_bias_mcse", five of these are added.
+        "pareto_k", "n_modes" with "mode_gap" and "mode_spread", "coupled_distance", "mean_bias",
+        "sd_bias", "inflation", "noise_share", "update_error", "heavy_tail" and "divergent". To
+        limits of measurements with Monte Carlo errors, such as "mean_bias_mcse", five of these are
+        added.
     noisy : bool, default=False
         Whether the scores are estimates, so that the diagonal of the kernel must be left out.
     moments : skbayes_sg.posterior.moments.RunningMoments, optional
@@ -632,3 +633,7 @@ def _check_modes(examination, evidence):
     gap, said = evidence.get("mode_gap", [0.0]), f"{n} found, a share off by {{value:.0%}}"
     if n > 1:
         examination.worst("modes", gap, MODE_GAP, said, MODES)
+    without = "those without draws would add {value:.0%} to a variance"
+    spread = evidence.get("mode_spread", [0.0])
+    if spread[0] > RATIO:
+        examination.worst("modes", spread, RATIO, without, MODES)

@@ -37,12 +37,13 @@ class Certificate:
         most = SUSPECT_K if share <= UNEVEN else LIGHT
         return self.pareto_k > most and share <= EVEN
 
-    def regardless_of_small_weights(self):
-        """The same with a k of at most `LIGHT` if no weight is `LARGE`.
+    def regardless_of_small_weights(self, share=EVEN):
+        """The same with a k of at most `LIGHT` if no weight is `LARGE`, and most are even.
 
-        k describes the shape of a tail, whatever its size.
+        k describes the shape of a tail, whatever its size. More than `share` of the draws must be
+        effective.
         """
-        is_small = self.weights.max() <= LARGE and self.ess > EVEN * len(self.weights)
+        is_small = self.weights.max() <= LARGE and self.ess > share * len(self.weights)
         return replace(self, pareto_k=float(np.fmin(self.pareto_k, LIGHT))) if is_small else self
 
 

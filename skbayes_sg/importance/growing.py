@@ -22,6 +22,7 @@ from scipy.special import logsumexp
 from .._base import multivariate_t
 from ..geometry import preconditioning
 from .certificate import certified, resampled
+from .flat_tails import component_for
 from .sample import LEAST_DRAWS, CertifiedDraws, effective
 
 __all__ = ["EVALUATED", "MOST_GROWN", "grown_draws"]
@@ -33,6 +34,7 @@ NEAREST = 20  # draws that give a component its width: at least so many for each
 MOST_COMPONENTS, TRIES = 150, 3  # most components; most mixtures of which fresh draws are made
 # Share of effective draws at which the mixture need not grow: for powers of p, and for p itself.
 EVEN_ENOUGH = 0.15, 0.25
+EVEN_DRAWS = 0.5  # share of effective fresh draws from which only large weights make a tail
 LEAST_EVEN = 0.05  # the share of draws for p that is enough where no component may be added
 TRUSTED = 0.5  # Pareto k of weights that have a variance
 WANTED, MOST_PROPOSED = 1.0, 4.0  # share of effective draws aimed at; most proposed for each draw
@@ -117,7 +119,7 @@ class _Mixture:
         return multivariate_t.log_density(np.square(z).sum(axis=0), x.shape[1], log_det)
 
 
-def grown_draws(proposals, n_draws, rng):
+def grown_draws(proposals, n_draws, rng, reach=None):
     """`CertifiedDraws` of a mixture that has grown, or None where it does not cover the posterior.
 
     Parameters
@@ -127,10 +129,14 @@ def grown_draws(proposals, n_draws, rng):
         potential.
     n_draws : int
     rng : numpy.random.Generator
+    reach : array of shape (D,), optional
+        How far flat tails reach: see `skbayes_sg.importance.flat_tails.reach_of_tails`.
     """
     D, potential = proposals[0].n_parameters, proposals[0].exact
     mixture = _Mixture(D, rng, potential)
     mixture.add(np.zeros(D), np.eye(D), FIRST)
+    if reach is not None:
+        mixture.add(np.zeros(D), component_for(proposals[0].frame, reach), FIRST)
     for other in proposals[1:]:
         mixture.add(*_seen_from(proposals[0].frame, other.frame), FIRST)
     share = _grown(mixture)
@@ -140,6 +146,7 @@ def grown_draws(proposals, n_draws, rng):
     for _ in range(TRIES):
         phi, log_q = mixture.sample(proposed)
         certificate = certified(-_values(potential, phi) - log_q)
+        certificate = certificate.regardless_of_small_weights(EVEN_DRAWS)
         chosen = rng.permutation(resampled(rng, certificate.weights, n_draws))
         ess = effective(certificate, n_draws)
         found = CertifiedDraws(phi[chosen], certificate, 0.0, potential.n_exact, ess)

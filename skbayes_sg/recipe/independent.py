@@ -20,7 +20,7 @@ from ..exceptions import SamplerConvergenceWarning
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..importance.certificate import LARGEST_K, LIGHT
 from ..importance.fit import MOST_WARPED, fit_proposal
-from ..importance.flat_tails import has_flat_tails
+from ..importance.flat_tails import reach_of_tails
 from ..importance.growing import EVALUATED, MOST_GROWN, grown_draws
 from ..importance.lockstep import Budget
 from ..importance.mixture import mixed_draws
@@ -140,14 +140,14 @@ def run_independent(modes, request, watch=None):
     rng = streams.of_proposal(request.seed)
     with request.timed("proposal"):
         proposals = proposals_of(modes)
-        is_flat = not named and _reaches_less_far(proposals, request)
+        reach = None if named else _reach_of_tails(proposals, request)
     with request.timed("weighing"):
         found = None
-        if not is_flat:
+        if reach is None:
             own = weighed_draws(modes, proposals, n, rng, partial(_budget, request))
             found = with_ess_in_theta(own, frame, request)
-        if is_flat or _gives_way(found, modes, n, request, named):
-            found = _others(modes, proposals, found, request, rng)
+        if reach is not None or _gives_way(found, modes, n, request, named):
+            found = _others(modes, proposals, found, request, rng, reach)
     if found is None:
         return None
     if not found.holds:
@@ -162,13 +162,13 @@ def run_independent(modes, request, watch=None):
     return warned_of_chains(outcome, request)
 
 
-def _others(modes, proposals, found, request, rng):
+def _others(modes, proposals, found, request, rng, reach):
     """Draws of a mixture that grows, or of chains in lockstep; None if other chains are better.
 
     If importance sampling was asked for, no chains follow: where nothing grows, the draws stay.
     """
-    if _may_grow(proposals, request):
-        grown = grown_draws(proposals, request.n_chains * request.n_draws, rng)
+    if may_grow(proposals, request):
+        grown = grown_draws(proposals, request.n_chains * request.n_draws, rng, reach)
         if grown is not None:
             return _with_shares(grown, modes)
     if found is None or isinstance(request.sampler, Importance):
@@ -184,7 +184,7 @@ def _with_shares(found, modes):
     return replace(found, shares=np.bincount(nearest, minlength=len(modes)) / len(nearest))
 
 
-def _may_grow(proposals, request):
+def may_grow(proposals, request):
     """Whether there are few parameters, and a mixture grows quickly.
 
     Robust regression of few rows may have one more peak, where some rows leave nearly no noise. It
@@ -235,10 +235,12 @@ def _gives_way(found, modes, n_draws, request, named):
     return has_no_variance and ((cuts_tails and is_bearable) or suits_gibbs(target))
 
 
-def _reaches_less_far(proposals, request):
-    """Whether a posterior with one mode has flat tails, and chains on all rows are bearable."""
+def _reach_of_tails(proposals, request):
+    """The reach of flat tails of a posterior with one mode, if chains on all rows are bearable."""
     seconds = seconds_of_chains(proposals[0].frame.target, request)
-    return len(proposals) == 1 and seconds <= BEARABLE_SECONDS and has_flat_tails(proposals[0])
+    if len(proposals) > 1 or seconds > BEARABLE_SECONDS:
+        return None
+    return reach_of_tails(proposals[0])
 
 
 def _is_contradicted(outcome):

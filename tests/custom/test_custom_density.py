@@ -179,6 +179,41 @@ def test_two_modes_are_found_and_told():
     assert draws.max() > 0.8
 
 
+def cauchy(theta, row):
+    return -np.log1p((row[0] - theta[0]) ** 2)
+
+
+@pytest.mark.parametrize("y", [(-8.0, -7.5, 6.9, 7.6, 8.1), (-8.0, 7.0, 8.0)])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_small_modes_far_away_are_weighed(seed, y):
+    """A mode of 1 % at 15 standard deviations, where no chain begins, doubles the variance."""
+    model = CustomDensity(cauchy, {"m": Normal(scale=10.0)}, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draws = model.fit(np.array(y)[:, None]).posterior_["m"].ravel()
+    m = np.linspace(-40.0, 40.0, 80_001)
+    log_p = -np.log1p((np.array(y)[:, None] - m) ** 2).sum(axis=0) - 0.5 * (m / 10.0) ** 2
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    mean, below = p @ m, p[m < 0.0].sum()
+    assert model.sampler_ == "importance"
+    assert abs((draws < 0.0).mean() - below) < 4.0 * np.sqrt(below / 2000.0)
+    assert np.isclose(draws.std(), np.sqrt(p @ (m - mean) ** 2), rtol=0.15)
+    assert model.posterior_.check()
+
+
+def test_chains_that_are_asked_for_are_told_of_small_modes_far_away():
+    def six(theta, row):
+        x = theta[0] - row[0]
+        far = np.exp(-0.5 * (x - 15.0) ** 2) + np.exp(-0.5 * (x + 15.0) ** 2)
+        return np.log(0.99 * np.exp(-0.5 * x**2) + 0.004 * far + 1e-300)
+
+    model = CustomDensity(six, {"m": Normal(scale=30.0)}, sampler="hmc", random_state=0)
+    with pytest.warns(MultimodalPosteriorWarning, match="has 3 modes"):
+        model.fit(np.zeros((1, 1)))
+    assert "modes" in [finding.name for finding in model.posterior_.check().findings]
+
+
 def two_means(theta, row):
     first, second = np.exp(-0.5 * (row[0] - theta[0]) ** 2), np.exp(-0.5 * (row[0] - theta[1]) ** 2)
     return np.log(0.5 * first + 0.5 * second)

@@ -106,8 +106,11 @@ def test_both_modes_of_the_mixture_with_one_parameter():
     model = CustomDensity(
         mixture_of_dubey, {"mu": prior}, start=[[-4.0], [24.0]], n_draws=1000, random_state=0
     )
-    with pytest.warns(MultimodalPosteriorWarning, match="has 2 modes"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         model.fit(x[:, None])
+    assert model.sampler_ == "importance"
+    assert model.diagnostics_["n_modes"] == 2.0
     draws = model.posterior_["mu"].ravel()
     grid = np.linspace(-8.0, 28.0, 40_001)
     logs = [-0.5 * ((x - m) / 5.0) ** 2 for m in (grid[:, None], 20.0 - grid[:, None])]

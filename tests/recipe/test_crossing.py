@@ -1,6 +1,7 @@
 """What chains tell of the modes, and what fits say of it."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from skbayes_sg.models import Logistic
 from skbayes_sg.priors import Laplace, StudentT
 from skbayes_sg.recipe import choose
 from skbayes_sg.recipe.choose import frame_of
-from skbayes_sg.recipe.crossing import judged
+from skbayes_sg.recipe.crossing import cross, judged
 from skbayes_sg.recipe.request import Outcome, Request
 
 CAUCHY = StudentT(df=1, scale=0.01)
@@ -68,6 +69,32 @@ def test_chains_that_do_not_cross_are_told(modes, member):
     assert found.diagnostics["mode_share_0"] == np.mean(member == 0)
     verdict = Posterior(found.draws, {"coef": (2,)}, ["a", "b"], evidence=found.evidence).check()
     assert "modes" in [finding.name for finding in verdict.findings]
+
+
+def test_missed_modes_matter_together():
+    of_mode = np.zeros((4, 500, 3))
+    of_mode[..., 0] = 1.0
+    shares = np.array([1.0, 0.0, 0.0])
+    assert cross(of_mode, np.array([0.993, 0.007, 0.0]), shares)
+    assert not cross(of_mode, np.array([0.986, 0.007, 0.007]), shares)
+
+
+@pytest.mark.parametrize(("evidence", "matters"), [(-6.0, True), (-7.3, False)])
+def test_far_modes_matter_more(modes, evidence, matters):
+    """Modes of 0.25 % and 0.07 %, far away: with 2000 draws, 5 and 1.4 are expected of them."""
+    rare = replace(modes, log_evidence=np.array([0.0, evidence]))
+    made = outcome(modes, MISSED)
+    apart = np.ptp([frame.centre.theta for frame in modes.frames], axis=0)
+    added = rare.shares[1] * (apart / made.draws.std(axis=(0, 1))) ** 2
+    assert added.max() > 0.2
+    assert rare.shares[1] < 0.01
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = judged(made, rare, Request(names=("a", "b")))
+    posterior = Posterior(found.draws, {"coef": (2,)}, ["a", "b"], evidence=found.evidence)
+    assert bool(told) == matters
+    assert ("modes" in [f.name for f in posterior.check().findings]) == matters
+    assert np.isclose(found.evidence["mode_spread"][0], added.max() if matters else 0.0, rtol=0.1)
 
 
 def test_chains_that_cross_are_believed(modes):

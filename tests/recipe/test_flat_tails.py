@@ -46,10 +46,12 @@ def test_plateaus_are_left_to_chains_and_bowls_are_not(monkeypatch):
     seen = []
 
     def looked_for(proposal):
-        seen.append(flat_tails.has_flat_tails(proposal))
-        return seen[-1]
+        reach = flat_tails.reach_of_tails(proposal)
+        seen.append(reach is not None)
+        return reach
 
-    monkeypatch.setattr(independent, "has_flat_tails", looked_for)
+    monkeypatch.setattr(independent, "reach_of_tails", looked_for)
+    monkeypatch.setattr(independent, "may_grow", lambda *_: False)
     assert fitted(zero_inflated, n_draws=100).sampler_ == "hmc"
     assert fitted(counts, n_draws=100).sampler_ == "importance"
     assert seen == [True, False]
@@ -58,8 +60,38 @@ def test_plateaus_are_left_to_chains_and_bowls_are_not(monkeypatch):
 @pytest.mark.slow
 def test_flat_tails_are_not_looked_for_where_chains_are_dear(monkeypatch):
     monkeypatch.setattr(independent, "seconds_of_chains", lambda *_: 11.0)
-    monkeypatch.setattr(independent, "has_flat_tails", lambda _: pytest.fail("was asked for"))
+    monkeypatch.setattr(independent, "reach_of_tails", lambda _: pytest.fail("was asked for"))
     assert fitted(zero_inflated, n_draws=100).sampler_ == "importance"
+
+
+def contaminated(share, width, n_rows=1, **parameters):
+    """A mean of rows at zero, of which a share may come from a law that is far wider."""
+
+    def law(eta, y):
+        z = eta - y
+        wide = share / width * np.exp(-0.5 * (z / width) ** 2)
+        return np.log((1.0 - share) * np.exp(-0.5 * z * z) + wide + 1e-300)
+
+    options = {"fit_intercept": False, "prior": Normal(scale=1000.0), "random_state": 0}
+    model = CustomRegressor(log_likelihood=law, **options | parameters)
+    draws = model.fit(np.ones((n_rows, 1)), np.zeros(n_rows)).posterior_["coef"].ravel()
+    x = np.sinh(np.linspace(-12.0, 12.0, 400_001))
+    with np.errstate(under="ignore"):
+        p = np.array([law(x, 0.0)]).sum(axis=0) * n_rows - 0.5 * (x / 1000.0) ** 2
+        p = np.exp(p - p.max()) * np.cosh(np.linspace(-12.0, 12.0, 400_001))
+    p /= p.sum()
+    return draws, p @ (np.abs(x) > 6.0), np.sqrt(p @ x**2)
+
+
+@pytest.mark.parametrize(("share", "width"), [(0.1, 100.0), (0.02, 100.0), (0.1, 30.0)])
+@pytest.mark.slow_for("0.1-30.0")
+def test_wide_plateaus_that_are_low_are_in_the_draws(share, width):
+    """A plateau 7 or 8 nats below the mode has a tenth or a fiftieth of the mass."""
+    draws, far, sd = contaminated(share, width, n_draws=5000)
+    assert far > 0.018
+    error = np.sqrt(far / (len(draws) / 2.0))
+    assert abs((np.abs(draws) > 6.0).mean() - far) < 4.0 * error
+    assert abs(draws.std() / sd - 1.0) < 4.0 * np.sqrt(1.0 / far / len(draws))
 
 
 def test_importance_sampling_that_is_asked_for_is_obeyed():

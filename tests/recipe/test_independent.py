@@ -402,4 +402,4 @@ def test_no_mixture_grows_for_robust_regression(model, n_extra, grows):
     prior = np.concatenate([Normal()._table((2,)), *[HalfNormal(1.0)._table((1,))] * n_extra])
     target = Target(np.ones((5, 1)), np.arange(5.0), np.ones(5), model, prior)
     proposal = SimpleNamespace(frame=SimpleNamespace(target=target))
-    assert independent._may_grow([proposal], Request(n_chains=4, n_draws=1000)) == grows
+    assert independent.may_grow([proposal], Request(n_chains=4, n_draws=1000)) == grows

@@ -1213,8 +1213,18 @@ MUTANTS = [
     ),
     Mutant(
         "flat tails that are not looked for", "recipe/independent.py",
-        "not named and _reaches_less_far(proposals, request)", "False",
+        "None if named else _reach_of_tails(proposals, request)", "None",
         "test_flat_tails.py::test_plateaus_are_left_to_chains_and_bowls_are_not",
+    ),
+    Mutant(
+        "low plateaus that are not looked for far away", "importance/flat_tails.py",
+        "reach = np.maximum(reach, _far(proposal))", "pass",
+        "test_flat_tails.py::test_wide_plateaus_that_are_low_are_in_the_draws[0.02-100.0]",
+    ),
+    Mutant(
+        "mixtures that do not begin at far places", "importance/growing.py",
+        "if reach is not None:", "if False:",
+        "test_flat_tails.py::test_wide_plateaus_that_are_low_are_in_the_draws[0.02-100.0]",
     ),
     Mutant(
         "draws that their scores contradict are kept", "recipe/independent.py",
@@ -1294,8 +1304,18 @@ MUTANTS = [
     ),
     Mutant(
         "missed modes do not matter", "recipe/crossing.py",
-        "(expected[is_missed] > MATTERS).any()", "False",
-        "test_crossing.py::test_chains_that_do_not_cross_are_told[missed]",
+        ".sum() > MATTERS", ".sum() > 2.0",
+        "test_crossing.py::test_missed_modes_matter_together",
+    ),
+    Mutant(
+        "modes of densities are left to chains", "densities/fit.py",
+        "(independent or len(modes) > 1)", "independent",
+        "test_custom_density.py::test_small_modes_far_away_are_weighed[2-y0]",
+    ),
+    Mutant(
+        "far modes without draws do not matter", "recipe/crossing.py",
+        "spread > RATIO or not cross", "not cross",
+        "test_crossing.py::test_far_modes_matter_more",
     ),
     Mutant(
         "gradient without the bend of a warp", "importance/warps.py",
