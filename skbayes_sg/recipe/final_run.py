@@ -34,6 +34,7 @@ ACCEPT_WARNING = 0.2  # acceptance rate of a chain below which there is a `StepS
 # Step sizes of a schedule that have fallen below this share of the first are the reason for chains
 # that mix slowly, and more draws do not help.
 DECAYED = 0.2
+SHORT_WARMUP = 50  # trajectories of warm-up that may be too few for dual averaging
 N_STEPS = 1000  # steps of a schedule whose sizes are looked at for that
 
 
@@ -153,6 +154,9 @@ class Production:
     ess_share: float  # effective draws that are aimed at, as a share of the draws
     largest_step: float = np.inf  # largest stable step size, for messages
     seconds: float = 0.0  # predicted time of one step of all chains
+    pace: float = (
+        1.0  # factor of the predicted time in warnings, as chains have been so much slower
+    )
 
     def run(self, chains, watch=None):
         """Return the `FinalDraws`, and the chains that have made them."""
@@ -204,7 +208,7 @@ class Production:
 
     def _tell_doubling(self):
         """Give a `LongRunWarning` if the run is long only since `thin` was doubled."""
-        seconds = self.seconds * self.thin * self.request.n_draws
+        seconds = self.pace * self.seconds * self.thin * self.request.n_draws
         if seconds <= 2.0 * TOLD_SECONDS:  # the run with half as many steps had no warning
             what = f"A run that needs thin={self.thin} for enough effective draws"
             warn_if_long(seconds, what, "Make fewer draws (n_draws), or set thin.", TOLD_SECONDS)
@@ -357,6 +361,11 @@ class Production:
         """The words of a message that say what to do about moves that are hardly ever accepted."""
         if self.request.step_size is not None:
             return "Use step_size='auto' or a smaller step_size."
+        if self.n_warmup < SHORT_WARMUP:
+            return (
+                f"n_warmup={self.n_warmup} is too short to find a step size: leave it to 'auto', "
+                "or give a step_size."
+            )
         return (
             "No step size suits the whole posterior, because it is much narrower in some places "
             "than in others, for example where parameters fit all rows without error. Use fewer "
@@ -370,8 +379,7 @@ class Production:
         if worst < 1e-3:
             raise SamplerDivergedError(
                 f"chain {int(np.argmin(rates))} accepted no move with step_size={h:.4g} "
-                f"(batch_size={self.setup.batch_size}, all rows): it has not moved from its start. "
-                + self._remedy_for_rejections
+                "on all rows: it has not moved from its start. " + self._remedy_for_rejections
             )
         if worst < ACCEPT_WARNING:
             warnings.warn(

@@ -5,6 +5,7 @@ of all chains in d coordinates, with the covariance ``S = (m cov + (d + 5) I)/(m
 step is adapted again.
 """
 
+import time
 import warnings
 from dataclasses import replace
 
@@ -26,7 +27,14 @@ from ..subsampling import AllRows
 from . import divergences, walls
 from .final_run import Production, outcome_of
 from .price import EXACT_WARMUP as WARMUP
-from .price import LONG_SECONDS, TOLD_SECONDS, Price, seconds_of_chains, seconds_of_leapfrogs
+from .price import (
+    LONG_SECONDS,
+    MUCH_MORE,
+    TOLD_SECONDS,
+    Price,
+    seconds_of_chains,
+    seconds_of_leapfrogs,
+)
 
 __all__ = ["run_exact"]
 
@@ -41,6 +49,7 @@ MANY_COLUMNS = 100  # with more columns it is advised to use fewer
 SURELY_LONG = 200.0
 # Trajectories that need more than so many times the steps that they may have are no use.
 CRAWLING = 16.0
+MEASURED_SECONDS = 0.1  # shortest part of a warm-up whose time says how fast chains are
 START = 0.5  # spread of the starting points, in posterior standard deviations
 MOST_HALVINGS = 100  # halvings of it at most: each takes a pass over all rows for each chain
 # No chain begins where U is more than so many nats, and one for each parameter, above its mode.
@@ -67,7 +76,7 @@ def run_exact(modes, request, watch=None):
     ]
     starts = _within_reach(modes, START * frame.guess(np.array(normals)))
     chains = new_chains(setup, starts, request.seed)
-    frame, setup, chains = _warm_up(modes, setup, chains, request, price)
+    frame, setup, chains, pace = _warm_up(modes, setup, chains, request, price)
     setup = replace(setup, adapt=False)
     if adapt:
         average = _log_step(chains)
@@ -81,9 +90,10 @@ def run_exact(modes, request, watch=None):
         _warn_of_walls()
         request = replace(request, thin=request.thin or 1)  # not doubled: more steps lead nowhere
     thin, seconds = request.thin or 1, _seconds_of_a_draw(setup, target, request, walled)
-    price.tell(seconds * thin * request.n_draws)
-    production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, seconds=seconds)
-    made, chains = _produce(production, chains, request, watch)
+    price.tell(pace * seconds * thin * request.n_draws)
+    known = {"seconds": seconds, "pace": pace}
+    production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, **known)
+    made, chains = _produce(production, chains, request, price, watch)
     outcome = divergences.told(outcome_of(made, frame), chains)
     return walls.judged(outcome, frame, chains, request.seed)
 
@@ -188,11 +198,12 @@ def _seconds_known_early(setup, chains, target, request):
     return n_draws * _seconds_of_a_draw(setup, target, request, walled)
 
 
-def _produce(production, chains, request, watch):
+def _produce(production, chains, request, price, watch):
     """Run a `Production`, and again with half the step if chains diverge and it is quick.
 
-    They may have found narrow places only now.
+    They may have found narrow places only now. A run with half the step takes twice as long.
     """
+    began = last = time.perf_counter()
     made, chains = production.run(chains, watch)
     for _ in range(divergences.HALVINGS):
         if not _should_halve(request, chains):
@@ -203,6 +214,9 @@ def _produce(production, chains, request, watch):
         production.setup = _with_half_steps(production.setup, chains)
         production.seconds = seconds
         divergences.forget(chains)
+        now = time.perf_counter()
+        price.tell((now - began) + 2.0 * (now - last))
+        last = now
         made, chains = production.run(chains, watch)
     return made, chains
 
@@ -251,7 +265,7 @@ def _constant(log_step):
 
 
 def _warm_up(modes, setup, chains, request, price):
-    """Adapt step and metric; return the frame, the set-up and the chains."""
+    """Adapt step and metric; return the frame, the set-up, the chains and their `_pace`."""
     frame = modes.frame
     n = WARMUP if request.n_warmup is None else request.n_warmup
     first, second = int(FIRST * n), int(SECOND * n)
@@ -283,5 +297,26 @@ def _warm_up(modes, setup, chains, request, price):
     half = (n - second) // 2
     _, chains = sample(setup, chains, half, 1, **options)
     divergences.forget(chains)  # of the steps that were tried first, which may be too long
+    began = time.perf_counter()
     _, chains = sample(setup, chains, n - second - half, 1, **options)
-    return frame, setup, chains
+    seconds = time.perf_counter() - began
+    return (
+        frame,
+        setup,
+        chains,
+        _pace(setup, frame.target, chains, request, seconds, n - second - half),
+    )
+
+
+def _pace(setup, target, chains, request, seconds, n):
+    """How many times as long as predicted n trajectories of all chains have taken, or 1.
+
+    What functions of users cost is not known before. Only warnings may depend on it, since it is
+    not the same in each run, and a busy machine is not told.
+    """
+    if setup.adapt:
+        setup = replace(setup, step_size=_adapted(chains))
+    walled = walls.are_bounced_off(chains)
+    expected = n * _seconds_of_a_draw(setup, target, request, walled)
+    is_slow = seconds > max(MEASURED_SECONDS, MUCH_MORE * expected)
+    return seconds / expected if is_slow else 1.0

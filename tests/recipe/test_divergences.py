@@ -1,6 +1,7 @@
 """Chains on all rows, where one step does not suit the whole posterior."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -118,3 +119,21 @@ def test_steps_that_are_given_stay():
         warnings.simplefilter("ignore")
         model.fit(rows_of(4))
     assert model.step_size_ == 0.01
+
+
+def test_further_runs_are_told_by_the_time_of_those_before(monkeypatch):
+    """The second run, of 4 s, is told as 2 + 4 s, and the third one as 6 + 8."""
+    clock, told = [0.0], []
+    production = SimpleNamespace(seconds=1e-6, thin=1, setup=None)
+
+    def run(*_):
+        clock[0] += 2e6 * production.seconds
+        return "draws", []
+
+    production.run = run
+    monkeypatch.setattr(full_data, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(full_data, "_should_halve", lambda *_: production.seconds < 4e-6)
+    monkeypatch.setattr(full_data, "_with_half_steps", lambda *_: None)
+    price = SimpleNamespace(tell=told.append)
+    full_data._produce(production, [], Request(n_draws=1000), price, None)
+    assert told == [6.0, 14.0]

@@ -10,10 +10,15 @@ from problems import binary
 from scipy import sparse
 from sklearn.base import clone
 
-from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor
+from skbayes_sg.custom import CustomDensity
 from skbayes_sg.dynamics import HMC, MALA
 from skbayes_sg.engine.target import Target
-from skbayes_sg.exceptions import LongRunWarning
+from skbayes_sg.exceptions import (
+    LongRunWarning,
+    SamplerConvergenceWarning,
+    SamplerDivergedError,
+)
 from skbayes_sg.geometry.modes import find_modes
 from skbayes_sg.models import Logistic, Poisson, Robust, Softmax
 from skbayes_sg.priors import Normal
@@ -208,3 +213,39 @@ def test_wide_tables_are_advised_of_levels_and_learned_scales():
     wide = SimpleNamespace(model=Poisson(), X=np.zeros((300, 200)), **known)
     said = full_data._remedy(wide)
     assert all(part in said for part in ("n_draws", "group_effects", "scale=HalfCauchy(1.0)"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pace"), [(30.0, 60.0), (1.4, 1.0), (0.09, 1.0)], ids=["slow", "busy", "short"]
+)
+def test_slow_functions_are_told_by_the_time_of_the_warm_up(monkeypatch, seconds, pace):
+    """50 trajectories are expected to take half a second."""
+    monkeypatch.setattr(full_data, "_seconds_of_a_draw", lambda *_: 0.01)
+    monkeypatch.setattr(full_data.walls, "are_bounced_off", lambda _: False)
+    setup = SimpleNamespace(adapt=False)
+    assert full_data._pace(setup, None, [], Request(), seconds, 50) == pace
+
+
+@pytest.mark.slow
+def test_functions_of_users_that_are_slow_are_told(monkeypatch):
+    def slow(theta, row):
+        total = 0.0
+        for k in range(2000):
+            total -= 0.5 * (theta[0] - row[0]) ** 2 / (1.0 + k) ** 2
+        return total
+
+    monkeypatch.setattr(price, "TOLD_SECONDS", 0.5)
+    model = CustomDensity(slow, {"m": Normal(scale=3.0)}, n_draws=200, random_state=0)
+    with pytest.warns(LongRunWarning, match="all 30 rows is predicted"):
+        model.fit(np.linspace(-1.0, 1.0, 30)[:, None])
+
+
+def test_a_warm_up_that_was_too_short_is_blamed():
+    rng = np.random.default_rng(0)
+    y, X = rng.poisson(1, 300), (rng.random((300, 1)) < 0.05).astype(float)
+    model = BayesianPoissonRegressor(sampler="mala", n_warmup=1, random_state=0)
+    with (
+        pytest.warns(SamplerConvergenceWarning),
+        pytest.raises(SamplerDivergedError, match="n_warmup=1 is too short to find a step size"),
+    ):
+        model.fit(X, y)
