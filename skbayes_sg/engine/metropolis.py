@@ -152,8 +152,9 @@ def _bounced(state, record, proposed):
     if abs(proposed) < math.inf:
         record[BEFORE] = proposed
         return proposed
-    state[PROPOSAL : MOMENTUM + 1] = state[LAST:]
     for j in range(state.shape[1]):
+        for i in range(MOMENTUM + 1 - PROPOSAL):
+            state[PROPOSAL + i, j] = state[LAST + i, j]
         state[MOMENTUM, j] = -state[MOMENTUM, j]
     record[BOUNCES] += 1.0
     return record[BEFORE]
@@ -233,7 +234,9 @@ def run_metropolis(
         budget -= 1
         ends, walled = record[REMAINING] == 0.0, record[WALLED] > 0.0
         if walled:
-            state[LAST:] = state[PROPOSAL : MOMENTUM + 1]
+            for i in range(MOMENTUM + 1 - PROPOSAL):
+                for j in range(state.shape[1]):
+                    state[LAST + i, j] = state[PROPOSAL + i, j]
         proposed = _leapfrog(
             data, prior, coordinates, pieces, state, record[EPSILON], scratch, ends or walled
         )

@@ -75,5 +75,6 @@ def random_walks(sums, priors, unit, root, place, normals, log_uniforms):
         after = crossed_log_density(sums, priors, unit, new, A, v)
         if log_uniforms[step] < after - before:
             before, taken = after, taken + 1
-            place[:] = new
+            for i in range(len(root)):
+                place[i] = new[i]
     return taken

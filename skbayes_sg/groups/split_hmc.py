@@ -205,7 +205,8 @@ def visits(
         share, known = moved_effects(factor, rows, model, x, u, own, at, residuals_out)
         at.G[:] = 0.0
         add_by_level(rows.codes, rows.Z, residuals_out, at.G)
-        x_out[visit] = x
+        for i in range(x.shape[0]):
+            x_out[visit, i] = x[i]
         _copy(u, u_out[visit])
         accepted_out[visit, 0], accepted_out[visit, 1] = probability, share
         if sizes.adapts:

@@ -113,7 +113,8 @@ def _replace_by_derivatives(facts, base, moved, scratch):
             _replace_by_exponentials(base[c], top, moved[c, j], total)
         for k in range(n):
             moved[int(y[k]), j, k] -= total[k]
-        total[:] = weight / total
+        for k in range(n):
+            total[k] = weight[k] / total[k]
         for c in range(K):
             _scale(total, moved[c, j])
 
