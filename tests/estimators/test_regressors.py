@@ -649,9 +649,25 @@ def test_a_few_rows_that_are_fitted_exactly_are_named(rows, y, beyond):
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 3])
 def test_many_rows_of_constants_are_named(d):
-    """The error spoke of the log_likelihood of custom densities."""
-    with pytest.raises(ValueError, match="150 rows are fitted exactly, and are 149 more"):
-        BayesianRobustRegression(random_state=0).fit(np.ones((150, d)), np.full(150, 2.0))
+    """The error spoke of the log_likelihood of custom densities.
+
+    Whether chains reach the floor of the noise, or no finite place, is decided by rounding.
+    """
+    said = told_of_no_noise(BayesianRobustRegression, np.ones((150, d)), np.full(150, 2.0))
+    assert said == "no noise" or "150 rows are fitted exactly, and are 149 more" in said
+
+
+def told_of_no_noise(family, rows, y):
+    """The error of a fit, or the words of its verdict for rows that are fitted exactly."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            model = family(random_state=0).fit(rows, y)
+        except ValueError as error:
+            return str(error)
+    assert any("no noise" in str(warning.message) for warning in told)
+    assert not model.posterior_.check()
+    return "no noise"
 
 
 @pytest.mark.parametrize(
@@ -659,8 +675,8 @@ def test_many_rows_of_constants_are_named(d):
     [pytest.param(BayesianRobustRegression, marks=pytest.mark.slow), BayesianLinearRegression],
 )
 def test_some_more_rows_that_are_fitted_exactly_are_named(family):
-    with pytest.warns(SamplerConvergenceWarning, match="no noise"):
-        family(random_state=0).fit(TWO_ROWS, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0])
+    said = told_of_no_noise(family, TWO_ROWS, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0])
+    assert said == "no noise" or "6 rows are fitted exactly, and are 4 more" in said
 
 
 @pytest.mark.slow
