@@ -172,8 +172,9 @@ def check_rows_of_shards(owner, X, weight, n_shards):
     """
     n_rows, total = X.shape[0], float(weight.sum())
     if n_shards > (n_rows if memmap.mapped(X) is not None else max(n_rows, total)):
+        rows = f"{n_rows} rows" if n_rows > 1 else "one sample"  # as scikit-learn's checks want
         raise ValueError(
-            f"{type(owner).__name__}: n_subposteriors={n_shards} is more than the {n_rows} rows of "
+            f"{type(owner).__name__}: n_subposteriors={n_shards} is more than the {rows} of "
             f"positive weight, whose weights sum to {total:.6g}. A shard needs rows, and more of "
             "them than there are parameters: use fewer subposteriors, or n_subposteriors=1."
         )
