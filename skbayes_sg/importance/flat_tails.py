@@ -11,7 +11,6 @@ integrals of e^(-U) and of s² e^(-U) over the axis tell.
 
 import numpy as np
 from scipy import linalg
-from scipy.integrate import trapezoid
 
 __all__ = ["component_for", "reach_of_tails"]
 
@@ -54,7 +53,7 @@ def _far(proposal):
     rise, is_unlikely = _along_axes(proposal, FAR)
     s = np.array(FAR)[:, None]
     height = np.where(is_unlikely & np.isfinite(rise), np.exp(-rise), 0.0) / np.sqrt(2.0 * np.pi)
-    mass, variance = (trapezoid(height * s**power, s, axis=1) for power in (0, 2))
+    mass, variance = (np.trapezoid(height * s**power, s, axis=1) for power in (0, 2))
     matters = (mass > FAR_MASS) | (variance > FAR_VARIANCE)
     return (matters * s[(height * s).argmax(axis=1), 0]).max(axis=0)
 

@@ -154,9 +154,7 @@ class Production:
     ess_share: float  # effective draws that are aimed at, as a share of the draws
     largest_step: float = np.inf  # largest stable step size, for messages
     seconds: float = 0.0  # predicted time of one step of all chains
-    pace: float = (
-        1.0  # factor of the predicted time in warnings, as chains have been so much slower
-    )
+    pace: float = 1.0  # how many times as long chains have taken in the warm-up, for warnings
 
     def run(self, chains, watch=None):
         """Return the `FinalDraws`, and the chains that have made them."""

@@ -297,26 +297,20 @@ def _warm_up(modes, setup, chains, request, price):
     half = (n - second) // 2
     _, chains = sample(setup, chains, half, 1, **options)
     divergences.forget(chains)  # of the steps that were tried first, which may be too long
-    began = time.perf_counter()
-    _, chains = sample(setup, chains, n - second - half, 1, **options)
-    seconds = time.perf_counter() - began
-    return (
-        frame,
-        setup,
-        chains,
-        _pace(setup, frame.target, chains, request, seconds, n - second - half),
-    )
+    began, rest = time.perf_counter(), n - second - half
+    _, chains = sample(setup, chains, rest, 1, **options)
+    taken = time.perf_counter() - began
+    adapted = replace(setup, step_size=_adapted(chains)) if setup.adapt else setup
+    walled = walls.are_bounced_off(chains)
+    expected = rest * _seconds_of_a_draw(adapted, frame.target, request, walled)
+    return frame, setup, chains, _pace(taken, expected)
 
 
-def _pace(setup, target, chains, request, seconds, n):
-    """How many times as long as predicted n trajectories of all chains have taken, or 1.
+def _pace(seconds, expected):
+    """How many times as long as predicted some trajectories have taken, or 1.
 
     What functions of users cost is not known before. Only warnings may depend on it, since it is
     not the same in each run, and a busy machine is not told.
     """
-    if setup.adapt:
-        setup = replace(setup, step_size=_adapted(chains))
-    walled = walls.are_bounced_off(chains)
-    expected = n * _seconds_of_a_draw(setup, target, request, walled)
     is_slow = seconds > max(MEASURED_SECONDS, MUCH_MORE * expected)
     return seconds / expected if is_slow else 1.0

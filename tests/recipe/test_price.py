@@ -218,12 +218,9 @@ def test_wide_tables_are_advised_of_levels_and_learned_scales():
 @pytest.mark.parametrize(
     ("seconds", "pace"), [(30.0, 60.0), (1.4, 1.0), (0.09, 1.0)], ids=["slow", "busy", "short"]
 )
-def test_slow_functions_are_told_by_the_time_of_the_warm_up(monkeypatch, seconds, pace):
-    """50 trajectories are expected to take half a second."""
-    monkeypatch.setattr(full_data, "_seconds_of_a_draw", lambda *_: 0.01)
-    monkeypatch.setattr(full_data.walls, "are_bounced_off", lambda _: False)
-    setup = SimpleNamespace(adapt=False)
-    assert full_data._pace(setup, None, [], Request(), seconds, 50) == pace
+def test_slow_functions_are_told_by_the_time_of_the_warm_up(seconds, pace):
+    """Trajectories that are expected to take half a second, or a thousandth."""
+    assert full_data._pace(seconds, 1e-3 if seconds < 0.1 else 0.5) == pace
 
 
 @pytest.mark.slow
