@@ -51,11 +51,11 @@ def _near(proposal):
 def _far(proposal):
     """The place of `FAR`, on either side, that has most mass if far places matter, (D,)."""
     rise, is_unlikely = _along_axes(proposal, FAR)
-    s = np.array(FAR)[:, None]
+    s, each = np.array(FAR), np.array(FAR)[:, None]
     height = np.where(is_unlikely & np.isfinite(rise), np.exp(-rise), 0.0) / np.sqrt(2.0 * np.pi)
-    mass, variance = (np.trapezoid(height * s**power, s, axis=1) for power in (0, 2))
+    mass, variance = (np.trapezoid(height * each**power, s, axis=1) for power in (0, 2))
     matters = (mass > FAR_MASS) | (variance > FAR_VARIANCE)
-    return (matters * s[(height * s).argmax(axis=1), 0]).max(axis=0)
+    return (matters * s[(height * each).argmax(axis=1)]).max(axis=0)
 
 
 def component_for(frame, reach):
