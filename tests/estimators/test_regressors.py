@@ -564,7 +564,7 @@ def test_remedies_for_chains_that_do_not_move(schedule, remedy):
     still = SimpleNamespace(record=np.zeros(metropolis.N_RECORD))
     setup, request = SimpleNamespace(first_step=0.1, batch_size=5), Request(step_size=schedule)
     with pytest.raises(SamplerDivergedError, match=remedy):
-        Production(None, setup, request, 1, 1, 0.1)._acceptance([still])
+        Production(None, setup, request, 1, 250, 0.1)._acceptance([still])
 
 
 def test_samples_do_not_depend_on_threads(monkeypatch):
