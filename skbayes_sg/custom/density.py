@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from itertools import cycle
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -24,7 +24,6 @@ from .._base.validation import (
 )
 from ..densities.density import density_target
 from ..densities.fit import sample_density
-from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
 from ..estimators._chosen import chosen_pieces, origin_of
 from ..estimators._densities import DensityEstimator, dense_data
 from ..estimators._fit_warnings import warn_of_unused, warn_untrustworthy
@@ -239,8 +238,6 @@ class CustomDensity(DensityEstimator):
     """
 
     _functions = None  # the `Frozen` log_density and derivative of the fit
-    _samplers: ClassVar[dict] = DYNAMICS | {"importance": Importance}
-    _kinds_of_samplers: ClassVar[tuple] = (Dynamics, Importance, Metropolis)
 
     @with_parameters_of(DensityEstimator)
     def __init__(

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from ..dynamics import DYNAMICS
 from ..gradients import GRADIENTS
 from ..subsampling import SUBSAMPLING, AllRows
 
@@ -20,7 +19,7 @@ def _name(component, choices):
     return names.get(type(component), type(component).__name__)
 
 
-def chosen_pieces(outcome, samplers=DYNAMICS):
+def chosen_pieces(outcome, samplers):
     """The fitted attributes of an `Outcome`, by name; `samplers` has names and their classes."""
     chosen = outcome.chosen
     return {

@@ -9,7 +9,7 @@ from .._base.callbacks import CallbackSupportMixin
 from .._base.typing import RandomState
 from .._base.validation import Parameters, check_data
 from ..densities.fit import check_request
-from ..dynamics import DYNAMICS, Dynamics, Metropolis
+from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
 from ..gradients import GRADIENTS, Gradient
 from ..recipe.request import Request
 from ..schedules import Constant, Schedule
@@ -25,8 +25,9 @@ class DensityEstimator(CallbackSupportMixin, SavedEstimator):
     _doc_link_module = "skbayes_sg"
     _doc_link_template = "https://skbayes-sg.readthedocs.io/stable/api/{estimator_name}.html"
     _other_samplers: ClassVar[tuple] = ()  # names of samplers that are not of `skbayes_sg.dynamics`
-    _samplers: ClassVar[dict] = DYNAMICS  # accepted names of samplers, and their classes
-    _kinds_of_samplers: ClassVar[tuple] = (Dynamics, Metropolis)
+    # Accepted names of samplers, and their classes.
+    _samplers: ClassVar[dict] = DYNAMICS | {"importance": Importance}
+    _kinds_of_samplers: ClassVar[tuple] = (Dynamics, Importance, Metropolis)
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from .._base.validation import Parameters, check_count, is_real
 from ..densities.mixture import DIAG, FULL, KINDS, SPHERICAL, TIED, ComponentsPrior
 from ..densities.mixture_chains import log_densities
 from ..densities.mixture_fit import classified, sample_mixture
+from ..dynamics import DYNAMICS, Dynamics, Metropolis
 from ..posterior import Posterior
 from ._chosen import chosen_pieces, origin_of
 from ._densities import DensityEstimator, dense_data
@@ -201,6 +202,8 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
     """
 
     _other_samplers: ClassVar[tuple] = ("gibbs",)
+    _samplers: ClassVar[dict] = DYNAMICS
+    _kinds_of_samplers: ClassVar[tuple] = (Dynamics, Metropolis)
 
     @with_parameters_of(DensityEstimator)
     def __init__(
@@ -352,7 +355,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         """Fitted attributes that say what every "auto" became, and what was measured."""
         measured = {name: float(value) for name, value in result.diagnostics.items()}
         if result.outcome is not None:
-            return chosen_pieces(result.outcome) | {"diagnostics_": measured}
+            return chosen_pieces(result.outcome, self._samplers) | {"diagnostics_": measured}
         thin, n_warmup = result.chosen["thin"], result.chosen["n_warmup"]
         return NO_STEPS | {
             "sampler_": "gibbs",

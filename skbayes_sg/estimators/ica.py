@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -26,7 +26,6 @@ from ..densities.ica import LOGISTIC_SD, LogisticSources, log_density
 from ..densities.ica_modes import aligned_to_modes, maxima_of_sources
 from ..diagnostics import convergence
 from ..diagnostics.verdict import disagreement
-from ..dynamics import DYNAMICS, Dynamics, Importance, Metropolis
 from ..exceptions import PriorConflictWarning, SamplerConvergenceWarning
 from ..posterior import Posterior
 from ..priors import Normal
@@ -178,9 +177,6 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
     >>> np.allclose(ica.inverse_transform(ica.transform(X)), X)
     True
     """
-
-    _samplers: ClassVar[dict] = DYNAMICS | {"importance": Importance}
-    _kinds_of_samplers: ClassVar[tuple] = (Dynamics, Importance, Metropolis)
 
     @with_parameters_of(DensityEstimator)
     def __init__(
