@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from .._base.jit import entry, inner
+from ..kernels.copies import copy
 from .mixture import DIAG, SPHERICAL, TIED
 
 __all__ = ["sweep_many"]
@@ -222,14 +223,6 @@ def _draw_precision(kind, df, c, count, S, rng, A_out, L, T):
         A_out[i, i] = math.sqrt(max(tau, 1e-300))
 
 
-@inner
-def _copy(array, out):
-    """Copy a contiguous array. For ``out[:] = array`` Numba would compile its error, in seconds."""
-    source, target = array.ravel(), out.ravel()
-    for i in range(source.shape[0]):
-        target[i] = source[i]
-
-
 @entry
 def sweep_many(
     X, kind, alpha, mean_sd, df, c, rng, n_sweeps, thin, done, log_w, mu, A, log_w_out, mu_out,
@@ -250,9 +243,9 @@ def sweep_many(
         if done > 0 and done % thin == 0:
             k = done // thin - 1
             log_likelihood_out[k] = value
-            _copy(log_w, log_w_out[k])
-            _copy(mu, mu_out[k])
-            _copy(A, A_out[k])
+            copy(log_w, log_w_out[k])
+            copy(mu, mu_out[k])
+            copy(A, A_out[k])
         _draw_weights(alpha, counts, rng, log_w)
         scatter[:] = 0.0
         for k in range(K):
@@ -265,6 +258,6 @@ def sweep_many(
         if kind == TIED:
             _draw_precision(kind, df, c, float(X.shape[0]), scatter, rng, A[0], L, T)
             for k in range(1, K):
-                _copy(A[0], A[k])
+                copy(A[0], A[k])
         done += 1
     return done

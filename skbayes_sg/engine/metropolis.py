@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from .._base.jit import entry, inlined, inner, pointee
+from ..kernels.copies import copy
 from ..kernels.energy import kinetic_energy
 from ..kernels.gradient import fill_normal, pull_back, to_theta
 from ..kernels.layout import BLOCK, GRADIENT_THETA, PREDICTORS, TERM, THETA
@@ -115,9 +116,7 @@ def potential_of_sums(data, prior, coordinates, model, phi, scratch, valued, g_o
 def _begin_trajectory(state, record, rng, length, jitter):
     """Draw the momentum, the step ε and the number of steps of the next trajectory."""
     fill_normal(rng, state[MOMENTUM])
-    for j in range(state.shape[1]):
-        state[PROPOSAL, j] = state[POSITION, j]
-        state[PROPOSAL_GRADIENT, j] = state[GRADIENT, j]
+    copy(state[POSITION:PROPOSAL], state[PROPOSAL:MOMENTUM])
     epsilon = math.exp(record[LOG_STEP]) * (1.0 + jitter * (2.0 * rng.random() - 1.0))
     n_steps = math.floor(length * (0.7 + 0.6 * rng.random()) / epsilon + 0.5)
     record[EPSILON] = epsilon
@@ -152,9 +151,8 @@ def _bounced(state, record, proposed):
     if abs(proposed) < math.inf:
         record[BEFORE] = proposed
         return proposed
+    copy(state[LAST:], state[PROPOSAL : MOMENTUM + 1])
     for j in range(state.shape[1]):
-        for i in range(MOMENTUM + 1 - PROPOSAL):
-            state[PROPOSAL + i, j] = state[LAST + i, j]
         state[MOMENTUM, j] = -state[MOMENTUM, j]
     record[BOUNCES] += 1.0
     return record[BEFORE]
@@ -173,9 +171,7 @@ def _accept(state, record, proposed, rng):
         record[DIVERGENT] += 1.0
     if rng.random() < probability:
         record[POTENTIAL] = proposed
-        for j in range(state.shape[1]):
-            state[POSITION, j] = state[PROPOSAL, j]
-            state[GRADIENT, j] = state[PROPOSAL_GRADIENT, j]
+        copy(state[PROPOSAL:MOMENTUM], state[POSITION:PROPOSAL])
     return probability
 
 
@@ -234,9 +230,7 @@ def run_metropolis(
         budget -= 1
         ends, walled = record[REMAINING] == 0.0, record[WALLED] > 0.0
         if walled:
-            for i in range(MOMENTUM + 1 - PROPOSAL):
-                for j in range(state.shape[1]):
-                    state[LAST + i, j] = state[PROPOSAL + i, j]
+            copy(state[PROPOSAL : MOMENTUM + 1], state[LAST:])
         proposed = _leapfrog(
             data, prior, coordinates, pieces, state, record[EPSILON], scratch, ends or walled
         )

@@ -17,6 +17,7 @@ from scipy.special import gammaln
 
 from .._base.jit import entry
 from .._base.threads import in_threads
+from ..kernels.copies import copy
 from .problem import blocks
 
 __all__ = ["COMMON", "EQUAL", "GRID", "HIERARCHICAL", "KNOWN", "draw_noise", "squared_residuals"]
@@ -43,8 +44,7 @@ def squared_residuals(indptr, others, y, first, stop, offset, F, e2_out):
                 for k in range(K):
                     f += x[k] * z[k]
             else:
-                for k in range(K):
-                    s[k] = x[k]
+                copy(x[:K], s)
                 f = x[K]
                 for c in range(C):
                     z = F[others[n, c]]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._base.jit import entry
+from ..kernels.copies import copy
 from ..priors.table import prior_value
 from .algebra import triangular
 
@@ -75,6 +76,5 @@ def random_walks(sums, priors, unit, root, place, normals, log_uniforms):
         after = crossed_log_density(sums, priors, unit, new, A, v)
         if log_uniforms[step] < after - before:
             before, taken = after, taken + 1
-            for i in range(len(root)):
-                place[i] = new[i]
+            copy(new, place)
     return taken

@@ -14,6 +14,7 @@ uncertainty of the topics is computed from the counts themselves.
 import numpy as np
 
 from .._base.jit import entry
+from ..kernels.copies import copy
 
 __all__ = ["expected_counts_of_others", "expected_masses"]
 
@@ -28,8 +29,7 @@ def expected_counts_of_others(z, tokens, prior, n_wk, n_k, counts_out):
     (V, K), n_dk, p = n_wk.shape, np.empty(n_k.shape[0]), np.empty(n_k.shape[0])
     inverse = 1.0 / (n_k + V * beta)
     for d in range(starts.shape[0] - 1):
-        for k in range(K):
-            n_dk[k] = alpha[k]
+        copy(alpha, n_dk)
         for i in range(starts[d], starts[d + 1]):
             if z[i] >= 0:
                 n_dk[z[i]] += 1.0

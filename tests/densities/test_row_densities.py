@@ -141,7 +141,7 @@ def test_chains_by_sums_are_those_by_rows(monkeypatch):
     """Short runs of the same random numbers, since differences of rounding grow exponentially."""
     frame = frame_around(sources_target(), np.array([1.2, 0.3, -0.2, 0.9]), "diagonal")
     made = []
-    for sums in (LogisticSources.sums, None):
+    for sums in (vars(LogisticSources)["sums"], None):
         monkeypatch.setattr(LogisticSources, "sums", sums)
         pieces = frame.target.model, Full(), AllRows(), HMC()
         setup = Setup(frame.problem(Full()), *pieces, N, step_size=Constant(0.04))

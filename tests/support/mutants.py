@@ -1254,8 +1254,8 @@ MUTANTS = [
     ),
     Mutant(
         "bounces that keep the momentum of the step", "engine/metropolis.py",
-        "state[PROPOSAL + i, j] = state[LAST + i, j]",
-        "state[PROPOSAL + i, j] = state[(LAST, LAST + 1, MOMENTUM)[i], j]",
+        "copy(state[LAST:], state[PROPOSAL : MOMENTUM + 1])",
+        "copy(state[LAST:-1], state[PROPOSAL:MOMENTUM])",
         "test_walls.py::test_chains_follow_a_naive_statement",
     ),
     Mutant(
