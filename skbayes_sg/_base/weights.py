@@ -7,8 +7,8 @@ and have the shape of these axes.
 import numpy as np
 from scipy.special import logsumexp
 
-__all__ = ["chosen_draws", "log_mean_exp", "mean", "normalised", "quantile", "representatives"]
-__all__ += ["std"]
+__all__ = ["chosen_draws", "drawn_at_random", "log_mean_exp", "mean", "normalised", "quantile"]
+__all__ += ["representatives", "std"]
 
 
 def normalised(weights, n_draws):
@@ -108,6 +108,16 @@ def chosen_draws(weights, n, total):
     if weights is None:
         return np.linspace(0, total - 1, n).astype(int)
     return representatives(weights, n)
+
+
+def drawn_at_random(rng, weights, n, total):
+    """Return the indices of n of `total` draws, chosen at random in proportion to their weights.
+
+    Without weights no draw is chosen twice, unless n is larger than `total`.
+    """
+    if weights is None:
+        return rng.choice(total, n, replace=n > total)
+    return rng.choice(total, n, p=weights / np.sum(weights))
 
 
 def representatives(weights, n):

@@ -541,12 +541,6 @@ class CustomDensity(DensityEstimator):
         flat = self.posterior_.flat.reshape(-1, self.posterior_.flat.shape[-1])
         return np.stack([of_shape(function(theta, X), (len(X),), name) for theta in flat], 1)
 
-    @property
-    def _pooled(self):
-        """The weights of the draws of all chains together, or None if all are the same."""
-        weights = self.posterior_.weights
-        return None if weights is None else np.tile(weights, self.posterior_.n_chains)
-
     @available_if(_has("mean"))
     def predict(
         self, X: MatrixLike, return_std: bool = False
@@ -566,8 +560,9 @@ class CustomDensity(DensityEstimator):
             Only if `return_std`.
         """
         values = self._of_draws(X, "mean", self.mean)
-        mean = weighting.mean(values, self._pooled, axis=1)
-        return (mean, weighting.std(values, self._pooled, axis=1)) if return_std else mean
+        weights = self.posterior_.pooled_weights
+        mean = weighting.mean(values, weights, axis=1)
+        return (mean, weighting.std(values, weights, axis=1)) if return_std else mean
 
     @available_if(_has("sample"))
     def predict_interval(
@@ -587,7 +582,7 @@ class CustomDensity(DensityEstimator):
         """
         ends, rng = central("confidence_level", confidence_level), streams.of_predictions(0)
         drawn = self._of_draws(X, "sample", partial(cast(Callable, self.sample), rng))
-        lower, upper = weighting.quantile(drawn, ends, self._pooled, axis=1)
+        lower, upper = weighting.quantile(drawn, ends, self.posterior_.pooled_weights, axis=1)
         return lower, upper
 
     @available_if(_has("sample"))
@@ -612,10 +607,9 @@ class CustomDensity(DensityEstimator):
         check_count("n_samples", n_samples)
         X = dense_data(self, X, reset=False)
         rng = streams.of_predictions(streams.seed_of(random_state))
-        flat, weights = self.posterior_.flat, self._pooled
-        flat = flat.reshape(-1, flat.shape[-1])
-        p = None if weights is None else weights / weights.sum()
-        chosen, draw = rng.choice(len(flat), n_samples, p=p), cast(Callable, self.sample)
+        flat = self.posterior_.flat.reshape(-1, self.posterior_.flat.shape[-1])
+        weights, draw = self.posterior_.pooled_weights, cast(Callable, self.sample)
+        chosen = weighting.drawn_at_random(rng, weights, n_samples, len(flat))
         drawn = [of_shape(draw(rng, flat[s], X), (len(X),), "sample") for s in chosen]
         return np.stack(drawn, axis=1)
 
@@ -652,7 +646,9 @@ class CustomDensity(DensityEstimator):
         rows = self._rows(X, y)
         law, flat = self._law(rows.shape[1]), self.posterior_.flat
         values = [law.log_likelihood(theta, rows) for theta in flat.reshape(-1, flat.shape[-1])]
-        return weighting.log_mean_exp(np.stack(values, axis=1), self._pooled, axis=1)
+        return weighting.log_mean_exp(
+            np.stack(values, axis=1), self.posterior_.pooled_weights, axis=1
+        )
 
     def score(self, X: MatrixLike, y: ArrayLike | None = None) -> float:
         """Mean log posterior predictive density of a row: see `predict_log_density`.

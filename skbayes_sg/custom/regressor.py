@@ -500,7 +500,7 @@ class CustomRegressor(BayesianRegressor):
 
         It is (rows, draws) for one predictor, and (K, rows, draws) for several.
         """
-        return eta[:, :, 0] if self.n_predictors == 1 else np.moveaxis(eta, 2, 0)
+        return eta[:, :, 0] if eta.shape[2] == 1 else np.moveaxis(eta, 2, 0)
 
     def _of_law(self, X, reduce, draws=slice(None), rng=None):
         """Return the results of ``reduce(eta, extras, components)`` for blocks of the rows X."""
@@ -514,12 +514,12 @@ class CustomRegressor(BayesianRegressor):
         return self._of_predictors(X, of_block, draws, rng)
 
     def _likelihood_of(self, y):
-        y, extras = y.astype(np.float64), self._extras()
+        y, extras, law = y.astype(np.float64), self._extras(), self._law
 
         def log_likelihood(rows, eta, components):
             own = [np.log(components.values(values)) for values in extras]
             parts = [np.broadcast_to(part, eta.shape[:2])[:, :, None] for part in own]
-            return self._law.log_likelihood(np.concatenate([eta, *parts], axis=2), y[rows])
+            return law.log_likelihood(np.concatenate([eta, *parts], axis=2), y[rows])
 
         return log_likelihood
 

@@ -28,8 +28,7 @@ class AtAllDraws:
     @property
     def _pooled_weights(self):
         """Weights of the draws of all chains, one chain after the other; None if all the same."""
-        weights = self.posterior_.weights
-        return None if weights is None else np.tile(weights, self.posterior_.n_chains)
+        return self.posterior_.pooled_weights
 
     def _checked(self, X, *y):
         """Checked rows for predictions (with their responses, if given), and an offset.

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import streams
+from .._base import weights as weighting
 from .._base.typing import ArrayLike, MatrixLike, RandomState
 from .._base.validation import check_count, check_data, check_probabilities
 from ..factorisation import mixtures
@@ -136,5 +137,5 @@ class MixturePredictions(CentralIntervals):
         self.posterior_.require_draws()
         rng = streams.of_predictions(streams.seed_of(random_state))
         total = self.posterior_.n_chains * self.posterior_.n_draws
-        which = rng.choice(total, n_samples, replace=n_samples > total)
+        which = weighting.drawn_at_random(rng, None, n_samples, total)
         return self._predicted(X, partial(mixtures.samples_of, which, rng), in_order=True).T

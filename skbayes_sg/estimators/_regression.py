@@ -468,11 +468,8 @@ class BayesianRegressor(CentralIntervals, RegressorMixin, BayesianGLM):
         check_count("n_samples", n_samples)
         self.posterior_.require_draws()
         rng = streams.of_predictions(streams.seed_of(random_state))
-        weights = self._pooled_weights
         total = self.posterior_.n_chains * self.posterior_.n_draws
-        p = None if weights is None else weights / weights.sum()
-        draws = rng.choice(total, n_samples, p=p, replace=n_samples > total or p is not None)
-
+        draws = weighting.drawn_at_random(rng, self._pooled_weights, n_samples, total)
         return self._responses(X, rng, draws)
 
     def _responses(self, X, rng, draws=slice(None)):

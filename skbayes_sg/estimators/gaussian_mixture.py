@@ -380,9 +380,9 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         n_rows = getattr(self, "_n_rows", PREDICTING)  # older files do not have it
         n, most = len(flat[0]), PREDICTING * max(1, PREDICTING // n_rows)
         chosen = np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
-        weights = self.posterior_.weights
+        weights = self.posterior_.pooled_weights
         if weights is not None:
-            weights = np.tile(weights, self.posterior_.n_chains)[chosen]
+            weights = weights[chosen]
         return [part[chosen] for part in flat], weights
 
     def _in_blocks(self, X, of_block):
@@ -500,12 +500,7 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         check_count("n_samples", n_samples)
         rng = streams.of_predictions(streams.seed_of(random_state))
         w, mu, A = (part.reshape(-1, *part.shape[2:]) for part in self._draws)
-        weights = self.posterior_.weights
-        p = None
-        if weights is not None:
-            p = np.tile(weights, self.posterior_.n_chains)
-            p = p / p.sum()
-        s = rng.choice(len(w), n_samples, p=p)
+        s = weighting.drawn_at_random(rng, self.posterior_.pooled_weights, n_samples, len(w))
         places = w[s].cumsum(axis=1) < rng.random((n_samples, 1)) * w[s].sum(axis=1, keepdims=True)
         k = np.minimum(places.sum(axis=1), w.shape[1] - 1)
         noise = rng.standard_normal((n_samples, mu.shape[2], 1))

@@ -353,9 +353,9 @@ class BayesianICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEsti
         Z = X @ self.whitening_.T
         flat = self._whitened.reshape(-1, d, d)
         chosen = np.unique(np.linspace(0, len(flat) - 1, min(len(flat), SCORED)).astype(int))
-        weights = self.posterior_.weights
+        weights = self.posterior_.pooled_weights
         if weights is not None:
-            weights = np.tile(weights, self.posterior_.n_chains)[chosen]
+            weights = weights[chosen]
         whitened = weighting.log_mean_exp(log_density(Z, flat[chosen]), weights, axis=0)
         return whitened + self._left_out.log_density(X)
 

@@ -402,7 +402,7 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
 
     def _theta(self):
         theta = super()._theta()
-        if self.noise != "infer":
+        if "noise_std" not in self.posterior_:
             return theta
         sd = self.posterior_["noise_std"].reshape(-1, 1) / self.y_spread_
         return np.hstack([theta, np.log(sd, dtype=np.float32)])
@@ -425,7 +425,7 @@ class BayesianMLPRegressor(MixturePredictions, RegressorMixin, BayesianMLP):
         def of_block(eta):
             means = centre + spread * eta[:, :, 0]
             if eta.shape[2] == 1:
-                return reduce(means, np.full(means.shape, float(self.noise) ** 2))
+                return reduce(means, np.full(means.shape, self.noise_std_**2))
             return reduce(means, np.square(spread * np.exp(eta[:, :, 1])))
 
         return self._in_blocks(X, of_block, -1, in_order)

@@ -6,14 +6,16 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import streams
+from .._base import weights as weighting
 from .._base.callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .._base.categories import encode
 from .._base.threads import one_blas_thread
 from .._base.typing import ArrayLike, RandomState
-from .._base.validation import central, check_count, check_probabilities
+from .._base.validation import check_count, check_probabilities
 from ..diagnostics.judgements import warn_of
 from ..factorisation import Hyperprior, Sampler, mixtures
 from ..factorisation.draws import FactorDraws, entries_of_a_draw
@@ -31,6 +33,7 @@ from ..factorisation.request import FactorisationRequest
 from ..factorisation.results import fitted_attributes, posterior_of
 from ..factorisation.settled import affordable_rounds, run_settled
 from ..factorisation.setup import prepare, tell_price
+from ._intervals import CentralIntervals
 from ._saved import SavedEstimator
 from ._store import all_or_nothing, check_draw_store
 
@@ -42,7 +45,7 @@ REMEDY = (
 )
 
 
-class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
+class BayesianPMF(CentralIntervals, RegressorMixin, CallbackSupportMixin, SavedEstimator):
     r"""Probabilistic matrix factorisation: ratings with the uncertainty of their prediction.
 
     The columns of X contain categories: users, items, and any context. The model of a row with the
@@ -508,25 +511,6 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         found = self._predicted(X, partial(mixtures.quantiles_of, np.atleast_1d(q)))
         return self._clipped(found).T if q.ndim else self._clipped(found[0])
 
-    def predict_interval(
-        self, X: ArrayLike, confidence_level: float = 0.9
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Central posterior predictive interval of ratings.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-        confidence_level : float in (0, 1), default=0.9
-            Probability that a new rating lies inside.
-
-        Returns
-        -------
-        lower, upper : ndarray of shape (n_rows,)
-        """
-        ends = central("confidence_level", confidence_level)
-        lower, upper = self.predict_quantiles(X, ends).T
-        return lower, upper
-
     def sample_y(
         self, X: ArrayLike, n_samples: int = 1, random_state: RandomState = 0
     ) -> np.ndarray:
@@ -548,9 +532,9 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         """
         check_count("n_samples", n_samples)
         check_is_fitted(self)
-        rng = check_random_state(random_state)
+        rng = streams.of_predictions(streams.seed_of(random_state))
         total = self._n_parts()
-        which = rng.choice(total, n_samples, replace=n_samples > total)
+        which = weighting.drawn_at_random(rng, None, n_samples, total)
         return self._clipped(self._predicted(X, partial(mixtures.samples_of, which, rng))).T
 
     # -- recommendation -----------------------------------------------------------------------
@@ -608,7 +592,8 @@ class BayesianPMF(RegressorMixin, CallbackSupportMixin, SavedEstimator):
         self._check_items()
         users = _as_labels("users", users)
         codes = user_codes(users, context, self.categories_, self.offsets_, self.cold)
-        score = scorer(strategy, self._pooled(), exploration, check_random_state(random_state))
+        rng = streams.of_predictions(streams.seed_of(random_state))
+        score = scorer(strategy, self._pooled(), exploration, rng)
 
         def scores():
             for row in codes:

@@ -12,8 +12,6 @@ the last axis of A runs over `LANES` matrices, which are factorised side by side
 run along the ratings, nine at a time, which is what the registers have room for.
 """
 
-import math
-
 import numpy as np
 
 from .._base.jit import inner
@@ -76,7 +74,7 @@ def _factorise(A, D):
     n = A.shape[2]
     for j in range(D):
         for lane in range(n):
-            A[j, j, lane] = 1.0 / math.sqrt(A[j, j, lane])
+            A[j, j, lane] = 1.0 / np.sqrt(A[j, j, lane])  # NaN in lanes that are not used
         for i in range(j + 1, D + 1):
             for lane in range(n):
                 A[i, j, lane] *= A[j, j, lane]

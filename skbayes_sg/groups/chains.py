@@ -25,6 +25,7 @@ from ..priors.columns import LOC
 from ..recipe.price import LONG_SECONDS, Price, seconds_of_steps
 from .adaptation import adapted
 from .covariance import Covariance, n_scales
+from .effect_moments import EffectMoments
 from .problem import GroupOutcome
 
 __all__ = ["GroupChain", "GroupSampler", "judged", "parts_of", "price_of", "run_chains"]
@@ -47,7 +48,7 @@ VANISHING = 1e4  # noise below so many rounding errors of the response may be on
 
 @dataclass
 class GroupChain:
-    """The state of a chain, and the draws and sums that it has collected since `forget`."""
+    """The state of a chain, and the draws and moments that it has collected since `forget`."""
 
     number: int
     theta: np.ndarray
@@ -60,20 +61,19 @@ class GroupChain:
     sweeps: int = 0
     accepted: Any = None  # sums of the acceptance rates of trajectories, and of effects
     draws: list = field(default_factory=list)  # rows (θ, ψ of all factors)
-    sums: list = field(default_factory=list)  # Σ u and Σ u² of each factor
+    moments: list = field(default_factory=list)  # `EffectMoments` of each factor
     state: Any = None  # what else the sampler keeps of a chain
 
     def forget(self):
-        """Reset the count of sweeps, the acceptance rates, the draws and the sums."""
+        """Reset the count of sweeps, the acceptance rates, the draws and the moments."""
         self.sweeps, self.accepted, self.draws = 0, np.zeros(2), []
-        self.sums = [np.zeros((2, effects.size)) for effects in self.u]
+        self.moments = [EffectMoments.none(effects.size) for effects in self.u]
 
     def collect(self):
         """Keep the parameters as a draw, and add up the effects."""
         self.draws.append(np.concatenate([self.theta, *self.psi]))
-        for total, effects in zip(self.sums, self.u, strict=True):
-            total[0] += effects.ravel()
-            total[1] += np.square(effects.ravel())
+        new = [EffectMoments.of(effects.reshape(1, -1)) for effects in self.u]
+        self.moments = [one + other for one, other in zip(self.moments, new, strict=True)]
 
     def adapt(self, k, surplus, longest):
         """Adapt log ε of factor k: see `adaptation`."""
@@ -409,10 +409,8 @@ def judged_effects(effects, request, n_parameters, told=False):
 def _outcome(chains, draws, problem, request, store, looked):
     """The `GroupOutcome` of chains that have ended, judged; the name of the sampler is missing."""
     C, S = draws.shape[:2]
-    moments = []
-    for k in range(problem.n_factors):
-        first, second = sum(chain.sums[k] for chain in chains) / (C * S)
-        moments.append(np.stack([first, np.sqrt(np.maximum(second - first**2, 0.0))]))
+    each = zip(*[chain.moments for chain in chains], strict=True)
+    moments = [EffectMoments.mean_and_sd(of_factor) for of_factor in each]
     kept, effects = store.until(S)  # fewer where a callback has ended the run
     accepted = sum(chain.accepted / (chain.sweeps * problem.n_factors) for chain in chains) / C
     why = _vanishing_noise(draws, problem)

@@ -28,6 +28,7 @@ from .adaptation import SHRUNK
 from .chains import GroupChain, GroupSampler, parts_of
 from .collapsed import CollapsedRows, Reference
 from .collapsed_kernels import UNKNOWN, new_place, placed
+from .effect_moments import EffectMoments
 from .split_hmc import StepSizes, VisitNoise, coordinates_of, drawn_noise, visits
 from .start import GroupStart, found_start
 
@@ -175,7 +176,7 @@ class CollapsedHMC(GroupSampler):
         draws, parts = np.concatenate([one.draws for one in chains]), parts_of(rows.problem)
         theta = draws[:, parts[0]]
         u = [
-            (sum(chain.sums[k][0] for chain in chains) / len(draws)).reshape(own.shape)
+            EffectMoments.mean_and_sd([chain.moments[k] for chain in chains])[0].reshape(own.shape)
             for k, own in enumerate(chains[0].u)
         ]
         coordinates, n_steps = [], []

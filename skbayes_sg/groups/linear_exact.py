@@ -30,6 +30,7 @@ from ..kernels.layout import FACT_Y
 from ..kernels.many_draws import log_prior
 from ..posterior.moments import kept_draws
 from ..recipe.closed_form import Conditional
+from .effect_moments import EffectMoments
 from .problem import GroupOutcome
 
 __all__ = ["LevelSums", "joint_law", "root_of", "run_exact", "sums_of_levels", "units_of"]
@@ -253,9 +254,8 @@ def run_exact(problem, request, watch=None):
         rng = streams.of_chain(request.seed, number).rows
         return draw_effects(law, draws[number], rng, effects[:, number])
 
-    totals = in_threads(of_chain, range(request.n_chains), request.n_jobs)
-    first, second = np.sum(totals, axis=0) / (request.n_chains * request.n_draws)
-    moments = np.stack([first, np.sqrt(np.maximum(second - first**2, 0.0))])
+    found = in_threads(of_chain, range(request.n_chains), request.n_jobs)
+    moments = EffectMoments.mean_and_sd(found)
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
     ess, _, rhat, _ = convergence.worst(draws)
@@ -271,12 +271,12 @@ def _parameters(law, request, number):
 
 
 def draw_effects(law, draws, rng, out):
-    """Draw u for all draws of a chain, write the kept ones to `out`; return Σ u and Σ u²."""
+    """Draw u for all draws of a chain, and write the kept ones to `out`; return `EffectMoments`."""
     sums, D = law.sums, len(law.prior)
     tau = np.exp(draws[:, -1])
     sigma = np.ones(len(draws)) if law.noise is None else np.exp(draws[:, -2])
     kept = kept_draws(len(draws), out.shape[1])
-    totals = np.empty((2, len(sums.weight)))
+    moments = np.empty((2, len(sums.weight)))
     step = max(1, BLOCK_NUMBERS // len(draws))
     for first in range(0, len(sums.weight), step):
         rows = slice(first, first + step)
@@ -284,6 +284,7 @@ def draw_effects(law, draws, rng, out):
         residual = sums.raw_means[rows, D, None] - sums.raw_means[rows, :D] @ draws[:, :D].T
         u = rng.standard_normal(growth.shape, dtype=np.float32) * (tau / np.sqrt(growth))
         u += (1.0 - 1.0 / growth) * residual
-        totals[:, rows] = u.sum(axis=1), np.square(u).sum(axis=1)
+        own = EffectMoments.of(u.T)
+        moments[:, rows] = own.mean, own.squares
         out[rows] = u[:, kept]
-    return totals
+    return EffectMoments(len(draws), *moments)

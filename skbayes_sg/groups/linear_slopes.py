@@ -26,6 +26,7 @@ from ..priors.families import of_family
 from ..recipe.closed_form import Conditional, triangle
 from .chains import judged, price_of
 from .covariance import Covariance, n_scales
+from .effect_moments import EffectMoments
 from .linear_exact import units_of
 from .problem import GroupOutcome
 from .slope_kernels import SlopeSums, factor_levels, slope_draws, slope_log_densities
@@ -185,8 +186,7 @@ def run_slopes(problem, request, watch=None):
         ],
         axis=2,
     )  # fmt: skip
-    first, second = sum(sums for _, sums in found) / (request.n_chains * request.n_draws)
-    moments = np.stack([first, np.sqrt(np.maximum(second - first**2, 0.0))])
+    moments = EffectMoments.mean_and_sd([own for _, own in found])
     if watch is not None:
         watch(lambda: (draws, None), 1.0)
     ess, rhat = judged(draws, request)
@@ -231,17 +231,17 @@ def _chain(law, proposal, rng, n):
 
 
 def _coefficients(law, places, rng, kept, out):
-    """β for the draws of a chain, and the sums of its effects and of their squares.
+    """β for the draws of a chain, and the `EffectMoments` of its effects.
 
     Effects of the draws `kept` are written to `out`.
     """
-    beta, sums = np.empty((len(places), law.D)), np.zeros((2, len(out)))
+    beta, moments = np.empty((len(places), law.D)), EffectMoments.none(len(out))
     at_once = max(1, AT_ONCE // len(out))
     for k in range(0, len(places), at_once):
         part = slice(k, min(k + at_once, len(places)))
         beta[part], u = law.coefficients(rng, places[part])
         u = u.reshape(len(u), -1)
-        sums += u.sum(axis=0), np.square(u).sum(axis=0)
+        moments = moments + EffectMoments.of(u)
         own = np.flatnonzero((kept >= part.start) & (kept < part.stop))
         out[:, own] = u[kept[own] - k].T
-    return beta, sums
+    return beta, moments

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base.jit import entry, inlined, inner
-from ..kernels.sigmoid import decay
+from ..kernels.sigmoid import HIGHEST, decay
 
 __all__ = ["LevelRows", "Rule", "integrate_levels"]
 
@@ -100,7 +100,7 @@ def _check(heights, out):
     for k in range(n):
         at_nodes += math.exp(lowest - heights[k])
     for cell in range(n - 1):
-        between += math.exp(lowest - _cubic(heights, cell, 0.5))
+        between += math.exp(min(lowest - _cubic(heights, cell, 0.5), HIGHEST))
     out[0] = min(heights[0], heights[n - 1]) - lowest
     out[1] = abs(between / at_nodes - 1.0)
 

@@ -151,13 +151,20 @@ def unwrapped(estimator: Any, X: MatrixLike) -> tuple[Any, Any]:
     >>> lower.shape
     (42,)
     """
-    while True:
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif hasattr(estimator, "steps"):
-            X, estimator = estimator[:-1].transform(X) if len(estimator) > 1 else X, estimator[-1]
-        else:
-            return estimator, X
+    for before, last in _nesting(estimator):
+        if hasattr(before, "steps") and len(before) > 1:
+            X = before[:-1].transform(X)
+        estimator = last
+    return estimator, X
+
+
+def _nesting(estimator):
+    """Yield each pipeline or search with its last step or its winner, from the outermost one on."""
+    while hasattr(estimator, "best_estimator_") or hasattr(estimator, "steps"):
+        is_search = hasattr(estimator, "best_estimator_")
+        last = estimator.best_estimator_ if is_search else estimator.steps[-1][1]
+        yield estimator, last
+        estimator = last
 
 
 def _method_for(scorer, estimator, name, *, regressors):
@@ -393,9 +400,9 @@ def ksd_scorer(estimator: Any, X: Any = None, y: Any = None) -> float:
 
 def _posterior(estimator):
     """The posterior of an estimator, of a pipeline's last step, or of a search's best estimator."""
-    found = getattr(estimator, "best_estimator_", estimator)
-    if hasattr(found, "steps"):
-        found = found.steps[-1][1]
+    found = estimator
+    for _, last in _nesting(estimator):
+        found = last
     if not hasattr(found, "posterior_"):
         raise TypeError(f"ksd_scorer needs a fitted estimator with a posterior_, got {found!r}.")
     return found.posterior_

@@ -174,7 +174,7 @@ def _add_losses(facts, base, moved, scratch, values_out):
     """
     weight, y, exposure, small = facts[FACT_WEIGHT], facts[FACT_Y], facts[-1], np.zeros(int(FEW))
     for j in range(moved.shape[1]):
-        alpha = max(math.exp(base[1, 0] + moved[1, j, 0]), LOWEST)
+        alpha = max(math.exp(min(base[1, 0] + moved[1, j, 0], HIGHEST_ETA)), LOWEST)
         phi = 1.0 / alpha
         values_out[j] -= _sum_of_rising(weight, y, alpha, phi, small)
         values_out[j] += _sum_without_rising(weight, y, exposure, base[0], moved[0, j], alpha, phi)

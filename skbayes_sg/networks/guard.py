@@ -45,7 +45,7 @@ ADAPTING_STEPS = 375  # first steps of each part of the warm-up, which adapt δ
 # Steps between redraws of the scales of the prior, and between copies of the state.
 REDRAW_EVERY, COPY_EVERY = 10, 50
 SHRINK = 0.9  # factor of δ at each return to the copy
-MOST_REFUSED = 500  # returns in succession, after which no step helps
+MOST_REFUSED = 500  # returns in succession, after which no step helps; of `minibatches`, too
 
 
 @dataclass

@@ -32,6 +32,7 @@ from .curvature import (
     sums_of_kicks,
 )
 from .gradient import gradient_at, pieces_of
+from .guard import MOST_REFUSED
 from .stochastic import (
     CYCLE,
     Batches,
@@ -263,7 +264,7 @@ class MinibatchSampler:
 
     def run(self, problem, chain, n_steps):
         """Take `n_steps` steps; an overheated chain returns to its copy, or raises an error."""
-        gradient = np.empty((2, problem.n_parameters))
+        gradient, refused = np.empty((2, problem.n_parameters)), 0
         while n_steps > 0:
             raise_if_stopped()
             memory = chain.memory
@@ -272,9 +273,10 @@ class MinibatchSampler:
             n = self._chunk(problem, chain, n_steps)
             heat = self._steps(problem, chain, n, gradient)
             if not heat < HOT * n or not np.isfinite(memory.state[0]).all():
-                self._recover(chain)
+                refused += 1
+                self._recover(chain) if refused <= MOST_REFUSED else self._give_up(chain)
                 continue
-            n_steps -= n
+            n_steps, refused = n_steps - n, 0
             memory.taken += n
             memory.counted += n
             memory.temperature += heat
@@ -318,6 +320,9 @@ class MinibatchSampler:
         memory.copy = memory.state.copy(), memory.scale, memory.noise, chain.scales_now, chain.prior
 
     def _recover(self, chain):
+        self._give_up(chain)
+
+    def _give_up(self, chain):
         raise SamplerDivergedError(
             f"chain {chain.number} diverged with sampler={self.dynamics!r} and step size "
             f"{chain.memory.h:.3g}. Use a smaller step_size, or sampler='auto'."

@@ -67,25 +67,12 @@ def _of_coefficients(posterior):
 
     The first dict has the names along each axis, and the second the axes of each variable.
     """
-    if "coef" not in posterior.shapes:
+    shapes = posterior.shapes
+    rows, columns = posterior._names_of_axes
+    if columns is None:
         return {}, {}
-    shape = posterior.shapes["coef"]
-    rows = _names_of_rows(posterior, shape[0]) if len(shape) == 2 else None
-    first = f"coef[{rows[0]}, " if rows else "coef["
-    labels = posterior.labels[: shape[-1]]
-    start = len(first) if labels[0].startswith(first) else len("coef[")
-    coords = {COLUMNS: [label[start:-1] for label in labels]}
-    if rows:
-        coords[CLASSES] = rows
-    dims = {"coef": [CLASSES, COLUMNS][-len(shape) :]}
-    if "intercept" in posterior.shapes and len(shape) == 2:
+    coords = {COLUMNS: list(columns)} | ({CLASSES: list(rows)} if rows else {})
+    dims = {"coef": [CLASSES, COLUMNS][-len(shapes["coef"]) :]}
+    if "intercept" in shapes and len(shapes["coef"]) == 2:
         dims["intercept"] = [CLASSES]
     return coords, dims
-
-
-def _names_of_rows(posterior, n):
-    """Names of the n rows of coefficients, classes or differences of classes; None if not known."""
-    of_intercepts = [label[len("intercept[") : -1] for label in posterior.labels[-n:]]
-    if posterior.classes is not None:
-        return [str(label) for label in posterior.classes[-n:]]
-    return of_intercepts if posterior.labels[-1].startswith("intercept[") else None

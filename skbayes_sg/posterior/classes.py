@@ -10,7 +10,16 @@ In all arrays the last axis has the coefficients, class after class, then the K 
 
 import numpy as np
 
-__all__ = ["common_shift", "differences", "full_rank", "labels_of_full_rank", "without_shift"]
+__all__ = [
+    "common_shift",
+    "differences",
+    "full_rank",
+    "labels_of_full_rank",
+    "names_of_axes",
+    "pairs",
+    "with_shift",
+    "without_shift",
+]
 
 
 def _blocks(values, K, intercept):
@@ -75,3 +84,54 @@ def labels_of_full_rank(columns, classes, intercept):
     return [f"coef[{row}, {name}]" for row in rows for name in columns] + [
         f"intercept[{row}]" for row in rows
     ] * intercept
+
+
+def names_of_axes(labels, shapes, classes):
+    """Names of the rows and of the columns of coefficients, as far as their labels tell them.
+
+    Rows are classes, or differences of classes. Both are None without coefficients, and rows are
+    None where coefficients have one axis.
+    """
+    shape = shapes.get("coef")
+    if shape is None:
+        return None, None
+    rows = _names_of_rows(labels, shape[0], classes) if len(shape) == 2 else None
+    starts = [f"coef[{rows[0]}, ", "coef["] if rows else ["coef["]
+    return rows, tuple(_inside(label, starts) for label in labels[: shape[-1]])
+
+
+def _inside(label, starts):
+    """What stands between one of the beginnings and the last bracket, or else the whole label."""
+    found = [label[len(start) : -1] for start in starts if label.startswith(start)]
+    return found[0] if found else label
+
+
+def _names_of_rows(labels, n, classes):
+    if classes is not None:
+        return tuple(str(label) for label in classes[-n:])
+    of_intercepts = tuple(label[len("intercept[") : -1] for label in labels[-n:])
+    return of_intercepts if labels[-1].startswith("intercept[") else None
+
+
+def pairs(classes, first, reference):
+    """The pairs (a, b) of positions of classes whose difference a - b is asked for.
+
+    `first` and `reference` are labels or None, which stand for all others and for the first one.
+    """
+    if classes is None:
+        raise ValueError("This posterior is not that of a classifier: it has no classes.")
+    b = 0 if reference is None else _number(classes, reference)
+    if first is None:
+        return [(a, b) for a in range(len(classes)) if a != b]
+    a = _number(classes, first)
+    if a == b:
+        raise ValueError(f"first and reference are the same class, {first!r}.")
+    return [(a, b)]
+
+
+def _number(classes, label):
+    """The position of a label in `classes`; `ValueError` if it is none of them."""
+    found = [k for k, known in enumerate(classes) if known == label]
+    if not found:
+        raise ValueError(f"There is no class {label!r}: the classes are {list(classes)}.")
+    return found[0]

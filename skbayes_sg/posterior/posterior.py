@@ -18,6 +18,7 @@ from ..diagnostics.verdict import Verdict
 from ..postprocess import zero_variance, zero_variance_weights
 from ..postprocess.zero_variance import ORDERS
 from . import classes as of_classes
+from .arguments import checked_draws, checked_edges, checked_labels, checked_scores, checked_shapes
 from .arviz import to_arviz
 from .shortest import shortest_interval
 from .summary import Summary, heading, summarise
@@ -156,34 +157,19 @@ class Posterior:
         shift: Any = None,
         edges: Any = (),
     ) -> None:
-        self.flat = _checked_draws(flat)
-        self.shapes = _checked_shapes(shapes, self.flat.shape[2])
-        self.labels = self._checked_labels(labels)
+        self.flat = checked_draws(flat)
+        self.shapes = checked_shapes(shapes, self.flat.shape[2])
+        self.labels = self._labels_of_fit = self._checked_labels(labels)
         self.origin = dict(origin or {})
         self.weights = weighting.normalised(weights, self.n_draws)
-        self.scores, self.scores_of = _checked_scores(scores, self.flat), scores_of
+        self.scores, self.scores_of = checked_scores(scores, self.flat), scores_of
         self.evidence = dict(evidence or {})
         self.moments = moments
         self.classes, self.shift = None if classes is None else tuple(classes), shift
-        self._edges = self._checked_edges(edges)
+        self._edges = checked_edges(edges, self.labels)
 
     def _checked_labels(self, labels):
-        """The labels as a tuple; `ValueError` unless they are one name for each parameter."""
-        n, names = self.flat.shape[2], tuple(labels)
-        if isinstance(labels, str) or len(names) != n:
-            got = f"the text {labels!r}" if isinstance(labels, str) else f"{len(names)}"
-            raise ValueError(f"labels must be {n} names, one for each parameter, got {got}.")
-        if len(set(names)) < n:
-            twice = next(name for k, name in enumerate(names) if name in names[:k])
-            raise ValueError(f"labels must differ from each other, got {twice!r} more than once.")
-        return names
-
-    def _checked_edges(self, edges):
-        """The positions of the labels `edges`; `ValueError` for other names."""
-        unknown = [label for label in edges if label not in self.labels]
-        if unknown:
-            raise ValueError(f"edges must be among the labels, got {unknown[0]!r}.")
-        return [self.labels.index(label) for label in edges]
+        return checked_labels(labels, self.flat.shape[2])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -199,6 +185,11 @@ class Posterior:
     def n_draws(self) -> int:
         """Number of draws of each chain."""
         return self.flat.shape[1]
+
+    @property
+    def pooled_weights(self) -> np.ndarray | None:
+        """The weights of the draws of all chains, one chain after the other; None if all are 1."""
+        return None if self.weights is None else np.tile(self.weights, self.n_chains)
 
     def __getitem__(self, name):
         """Draws of a variable, (n_chains, n_draws, *shape), or of one labelled parameter."""
@@ -413,7 +404,7 @@ class Posterior:
         if self.shift is None or self.scores is None:
             return self.flat, self.scores, self.labels
         K, intercept = self._classes_and_intercept
-        labels = of_classes.labels_of_full_rank(self._columns(), self.classes, intercept)
+        labels = of_classes.labels_of_full_rank(self.columns, self.classes, intercept)
         return *of_classes.full_rank(self.flat, self.shift, self.scores, K, intercept), labels
 
     def _logarithms_at_edges(self):
@@ -426,10 +417,18 @@ class Posterior:
         flat[..., self._edges] = np.log(flat[..., self._edges])
         return flat, scores
 
-    def _columns(self):
-        """Names of the columns, from the labels of the first class."""
-        start = len("coef[" if len(self.classes) == 2 else f"coef[{self.classes[0]}, ")
-        return [label[start:-1] for label in self.labels[: self.shapes["coef"][-1]]]
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the columns of X, of which there are coefficients; None without these."""
+        return self._names_of_axes[1]
+
+    @property
+    def _names_of_axes(self):
+        """The names of the rows and of the columns of coefficients.
+
+        Where there are several rows, `with_labels` does not change them.
+        """
+        return of_classes.names_of_axes(self._labels_of_fit, self.shapes, self.classes)
 
     def contrast(self, first: Any = None, reference: Any = None) -> "Posterior":
         """Posterior of the differences between the coefficients of classes.
@@ -469,12 +468,10 @@ class Posterior:
         (np.float64(1.0), np.float64(5.0))
         """
         self.require_draws()
-        pairs = self._pairs(first, reference)
-        classes = self.classes or ()
+        pairs, classes = of_classes.pairs(self.classes, first, reference), self.classes or ()
         rows = [f"{classes[a]} - {classes[b]}" for a, b in pairs]
         K, intercept = self._classes_and_intercept
-        columns = self._columns()
-        flat = self._of_classes
+        columns, flat = self.columns or (), self._of_classes
         if K == 2:  # one row of coefficients, of the second class against the first
             draws = flat if pairs[0] == (1, 0) else -flat
         else:
@@ -489,25 +486,6 @@ class Posterior:
         if "independent" in self.evidence:
             evidence["independent"] = np.ones(draws.shape[-1])
         return Posterior(draws, shapes, labels, self.origin, self.weights, evidence=evidence)
-
-    def _pairs(self, first, reference):
-        """The pairs (a, b) of positions of classes whose difference a - b is asked for."""
-        if self.classes is None:
-            raise ValueError("This posterior is not that of a classifier: it has no classes.")
-        b = 0 if reference is None else self._class_number(reference)
-        if first is not None:
-            a = self._class_number(first)
-            if a == b:
-                raise ValueError(f"first and reference are the same class, {first!r}.")
-            return [(a, b)]
-        return [(a, b) for a in range(len(self.classes)) if a != b]
-
-    def _class_number(self, label):
-        """The position of a label in `classes`; `ValueError` if it is none of them."""
-        found = [k for k, known in enumerate(self.classes) if known == label]
-        if not found:
-            raise ValueError(f"There is no class {label!r}: the classes are {list(self.classes)}.")
-        return found[0]
 
     @property
     def has_exact_scores(self) -> bool:
@@ -599,7 +577,9 @@ class Posterior:
             For labels that are not one for each parameter, or not different.
         """
         other = copy(self)
-        other.labels = Posterior._checked_labels(self, labels)
+        other.labels = checked_labels(labels, self.flat.shape[2])
+        if math.prod(self.shapes.get("coef", (1,))[:-1]) == 1:  # else labels name classes as well
+            other._labels_of_fit = other.labels
         return other
 
     def with_scores(self, scores: np.ndarray, scores_of: str = "all rows") -> "Posterior":
@@ -617,7 +597,7 @@ class Posterior:
         Posterior
         """
         other = copy(self)
-        other.scores, other.scores_of = _checked_scores(scores, self.flat), scores_of
+        other.scores, other.scores_of = checked_scores(scores, self.flat), scores_of
         return other
 
     def to_arviz(self) -> Any:
@@ -720,9 +700,9 @@ class Posterior:
         central("mass", mass)
         self.require_draws()
         draws = self.flat if name is None else self[name]
-        shape, weights = draws.shape[2:], self.weights
-        weights = None if weights is None else np.tile(weights, self.n_chains)
-        ends = shortest_interval(draws.reshape(self.n_chains * self.n_draws, -1), weights, mass)
+        shape = draws.shape[2:]
+        pooled = draws.reshape(self.n_chains * self.n_draws, -1)
+        ends = shortest_interval(pooled, self.pooled_weights, mass)
         return ends[0].reshape(shape), ends[1].reshape(shape)
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -766,7 +746,7 @@ class Posterior:
         values = self.flat.reshape(len(index), -1)
         frame = pd.DataFrame(values, index=index, columns=list(self.labels))
         if self.weights is not None:
-            frame["weight"] = np.tile(self.weights, self.n_chains)
+            frame["weight"] = self.pooled_weights
         return frame
 
     def summary(self, mass: float = 0.9) -> Summary:
@@ -812,47 +792,3 @@ class Posterior:
     def __repr__(self):
         shapes = ", ".join(f"{name} {shape}" for name, shape in self.shapes.items())
         return f"<Posterior of {shapes}; {heading(self)}>"
-
-
-def _as_array(values):
-    """Arrays as they are, memory-mapped ones too, and lists as arrays."""
-    return values if isinstance(values, np.ndarray) else np.asarray(values)
-
-
-def _checked_draws(flat):
-    """The draws as an array; `ValueError` unless they are numbers with three axes."""
-    wanted = "flat must be numbers of shape (n_chains, n_draws, n_parameters)"
-    try:
-        flat = _as_array(flat)
-    except ValueError as error:  # lists of different lengths
-        raise ValueError(f"{wanted}: {error}") from None
-    if flat.ndim != 3 or flat.dtype.kind not in "biuf":
-        raise ValueError(f"{wanted}, got {flat.dtype} of shape {flat.shape}.")
-    return flat
-
-
-def _checked_shapes(shapes, n):
-    """The shapes as a dict; `ValueError` unless they are tuples for n parameters in all."""
-    shapes = dict(shapes)
-    try:
-        total = sum(math.prod(shape) for shape in shapes.values())
-    except TypeError:
-        total = None
-    if total != n:
-        raise ValueError(
-            f"shapes must have a tuple for each variable, with {n} parameters in all as flat has, "
-            f"got {shapes!r}."
-        )
-    return shapes
-
-
-def _checked_scores(scores, flat):
-    """The scores as an array; `ValueError` if they do not have the shape of the draws."""
-    if scores is None:
-        return None
-    scores = _as_array(scores)
-    if scores.shape != flat.shape:
-        raise ValueError(
-            f"scores must have the shape {flat.shape} of the draws, got {scores.shape}."
-        )
-    return scores

@@ -275,8 +275,10 @@ def find_centre(chain, tokens, prior, pieces):
     The error of E[n | φ̂] stays in all steps of the chain: `anchor_error` is the root mean square
     of its standard errors, from two runs, in the posterior standard deviations of θ.
     """
-    state, D = chain.state, len(tokens.starts) - 1
-    chain.noisy, plain = False, replace(pieces, sampler="cir", gradient="minibatch")
+    D, plain = len(tokens.starts) - 1, replace(pieces, sampler="cir", gradient="minibatch")
+    # The state of "sgld" has log θ, and that of "cir" has θ.
+    state = chain.state = new_state(chain.state.mean - prior.beta, prior.beta, plain.sampler)
+    chain.noisy = False
     for _ in range(CENTRE_EPOCHS * -(-D // plain.batch_size)):
         chain.step(tokens, chain._batch(D, plain), prior, plain, D)
     chain.catch_up(np.arange(len(state.mean)), prior.beta)

@@ -6,6 +6,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
 
 from .._base import streams
+from .._base import weights as weighting
 from .._base.validation import Parameters, central, check_count, check_probabilities, is_real
 from .base import BayesianModule
 from .docs import documented
@@ -344,7 +345,8 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         check_count("n_samples", n_samples)
         rng = streams.of_predictions(streams.seed_of(random_state))
         w = self._draw_weights()
-        chosen = rng.choice(len(w), n_samples, p=w)
+        differ = None if self.posterior_.weights is None else w
+        chosen = weighting.drawn_at_random(rng, differ, n_samples, len(w))
 
         def reduce(draws, y):
             del y

@@ -96,6 +96,8 @@ def test_predictions_of_numbers_agree_with_each_other(noise):
     samples = model.sample_y(X[:5], 4000)
     assert samples.std(axis=1) == pytest.approx(std, rel=0.1)
     assert model.noise_std_ == (1.3 if noise == 1.3 else pytest.approx(model.noise_std_))
+    other = "infer" if noise == 1.3 else 0.1  # of the next fit
+    np.testing.assert_array_equal(model.set_params(noise=other).predict(X[:5], True)[1], std)
 
 
 def test_predictions_are_those_of_the_draws():

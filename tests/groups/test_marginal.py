@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -372,6 +373,22 @@ def test_the_law_of_known_levels_is_that_of_chains():
     ]
     assert together[1][0, 1] < -0.3
     np.testing.assert_allclose(*together, atol=0.06)
+
+
+def test_effects_are_those_of_the_draws_they_were_proposed_with():
+    rng = np.random.default_rng(0)
+    chosen, levels = rng.integers(0, 50, size=12), 3
+    effects = np.arange(50.0)[:, None] + 100.0 * np.arange(levels)
+    found = SimpleNamespace(
+        phi=np.arange(50.0)[chosen][:, None], measured={}, ess=12.0, evidence=lambda n: {}
+    )
+    request = SimpleNamespace(n_chains=2, n_draws=6, keep=3)
+    outcome = independent._outcome(found, (effects, chosen), request, None)
+    own = outcome.draws[:, outcome.kept, 0]
+    for level, draws in enumerate(outcome.effects[0]):
+        np.testing.assert_array_equal(draws, own + 100.0 * level)
+    every = chosen[None, :] + 100.0 * np.arange(levels)[:, None]
+    np.testing.assert_allclose(outcome.moments[0], [every.mean(axis=1), every.std(axis=1)])
 
 
 def test_a_normal_likelihood_of_ones_own_has_the_exact_posterior():

@@ -20,6 +20,7 @@ from skbayes_sg.metrics import (
     calibration_error,
     crps,
     interval_coverage,
+    ksd_scorer,
     neg_calibration_error_scorer,
     neg_coverage_error_scorer,
     neg_crps_scorer,
@@ -341,4 +342,11 @@ def test_methods_of_the_last_step_of_pipelines_and_searches():
     inner, rows = unwrapped(outer, X[200:])
     lower, upper = inner.predict_interval(rows)
     assert inner is outer[-1].best_estimator_
+    search_of_searches = GridSearchCV(outer, {"columns__sparse_threshold": [0.3]}, cv=2)
+    search_of_searches.fit(X[:200], y[:200])
+    for nested in (outer, search_of_searches):
+        last, _ = unwrapped(nested, X)
+        with_scores = last.posterior_.with_scores(-last.posterior_.flat)
+        last.posterior_ = with_scores
+        assert ksd_scorer(nested, X, y) == ksd_scorer(last)
     assert 0.8 < interval_coverage(y[200:], lower, upper) < 0.97

@@ -525,6 +525,14 @@ def test_samplers_of_users_find_the_law_of_one_unit(sampler):
     assert ratio < 0.07
 
 
+def test_chains_that_no_step_helps_end_in_an_error(monkeypatch):
+    problem, *_ = one_unit()
+    request = SimpleNamespace(seed=0, n_chains=1, n_draws=5, n_jobs=None, max_doublings=0)
+    monkeypatch.setattr(MinibatchSampler, "_steps", lambda *_: np.nan)
+    with pytest.raises(SamplerDivergedError, match="chain 0 diverged"):
+        sample(problem, corrected(5, n_warmup=10), request, lambda eta: eta, lambda *_: False)
+
+
 def test_a_diverging_chain_is_an_error_and_a_guarded_one_goes_back():
     problem, *_ = one_unit()
     request = SimpleNamespace(seed=0, n_chains=1, n_draws=5, n_jobs=None, max_doublings=0)

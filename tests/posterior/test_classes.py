@@ -192,6 +192,19 @@ def test_contrasts_are_differences_of_draws(fit_intercept):
     assert "coef[2 - 1, x0]" in repr(found.summary())
 
 
+def test_other_labels_keep_the_names_of_columns():
+    posterior = fitted(True).posterior_
+    other = posterior.with_labels([f"parameter {k}" for k in range(len(posterior.labels))])
+    assert other.columns == posterior.columns == ("x0", "x1", "x2")
+    assert other.contrast(2, reference=1).labels == posterior.contrast(2, reference=1).labels
+    assert [f.name for f in other.check().findings] == [f.name for f in posterior.check().findings]
+    X, y = multinomial()
+    two = quick().fit(X[y < 2], y[y < 2]).posterior_
+    renamed = two.with_labels(["age", "mass", "height", "b"])
+    assert renamed.contrast(1).labels[:2] == ("coef[1 - 0, age]", "coef[1 - 0, mass]")
+    assert Posterior(two.flat, {"scale": (4,)}, renamed.labels).columns is None
+
+
 def test_contrasts_of_two_classes():
     X, y = multinomial()
     model = quick().fit(X[y < 2], np.array(["no", "yes"])[y[y < 2]])

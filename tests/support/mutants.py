@@ -179,7 +179,7 @@ MUTANTS = [
     Mutant(
         "effects that were proposed for other draws", "groups/independent.py",
         "out[own] = some[:, at]", "out[own] = some[:, np.sort(at, axis=None).reshape(at.shape)]",
-        f"{MARGINAL}::test_the_law_of_known_levels_is_that_of_chains",
+        f"{MARGINAL}::test_effects_are_those_of_the_draws_they_were_proposed_with",
     ),
     Mutant(
         "effects not shrunk", "groups/linear_exact.py",
@@ -1151,7 +1151,7 @@ MUTANTS = [
     Mutant(
         "few effective draws kept although chains are bearable", "recipe/independent.py",
         "POOR = 0.25", "POOR = 0.0",
-        "test_independent.py::test_few_effective_draws_give_way_to_bearable_chains[0.2-9.0-auto-hmc]",
+        "test_independent.py::test_few_effective_draws_give_way_to_bearable_chains[0.2-9.0-auto-lockstep]",
     ),
     Mutant(
         "chains in lockstep judged in coordinates alone", "recipe/independent.py",

@@ -808,6 +808,20 @@ def test_the_counts_at_a_centre_are_accurate_and_their_error_is_measured(monkeyp
     assert errors(range(12))[0] > 2.0 * off
 
 
+def test_centres_do_not_depend_on_the_sampler_that_follows():
+    centres = []
+    for sampler in ("cir", "sgld"):
+        tokens, pieces, chain = small_chain("control_variate")
+        pieces.sampler = sampler
+        counts = chain.state.mean - BETA
+        chain.state = new_state(counts, BETA, sampler, counts)
+        chain = find_centre(chain, tokens, DirichletPrior(ALPHA, BETA), pieces)
+        centres.append(chain.centre)
+        moved = np.log(chain.state.mean) if sampler == "sgld" else chain.state.mean
+        np.testing.assert_array_equal(chain.state.theta, moved)
+    np.testing.assert_array_equal(*centres)
+
+
 def test_control_variates_vanish_at_their_centre():
     tokens, pieces, chain = small_chain("control_variate")
     prior = DirichletPrior(ALPHA, BETA)
