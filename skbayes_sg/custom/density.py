@@ -36,7 +36,14 @@ from ..priors.columns import SCALE
 from ..priors.families import POSITIVE_PRIORS, resolve, resolve_positive
 from ..priors.table import starting_point
 from ..recipe.crossing import judged
-from .derivatives import check_calls, check_function, check_lengths, named_errors, of_shape
+from .derivatives import (
+    WrongDerivative,
+    check_calls,
+    check_function,
+    check_lengths,
+    named_errors,
+    of_shape,
+)
 from .frozen_values import frozen
 from .growth import growth_of_density
 from .names import check_names
@@ -435,8 +442,11 @@ class CustomDensity(DensityEstimator):
                 return {"posterior_": self._posterior(law, labels, draws, weights)}
 
             progress = Progress(self, so_far, X=X, y=y)
-            with one_blas_thread:
-                outcome, modes = sample_density(target, starts, request, progress)
+            try:
+                with one_blas_thread:
+                    outcome, modes = sample_density(target, starts, request, progress)
+            except WrongDerivative as error:
+                self._refuse(law.derivatives, *error.place)
             outcome = judged(outcome, modes, request)
             pieces = chosen_pieces(outcome, self._samplers)
             known = {"origin": origin_of(pieces), "evidence": outcome.evidence}
@@ -478,7 +488,8 @@ class CustomDensity(DensityEstimator):
         """
         law = self._law(rows.shape[1])
         if law.derivatives == "given":
-            check_lengths(self.derivative, _places(law, start[None], rows), law.n_extra)
+            name = f"derivative of {type(self).__name__}"
+            check_lengths(self.derivative, name, _places(law, start[None], rows), law.n_extra)
         wrong = law.disagreement(start, rows)
         if wrong is not None and law.derivatives != "complex step":
             self._refuse(law.derivatives, *wrong)
@@ -511,7 +522,9 @@ class CustomDensity(DensityEstimator):
         parameter j at theta and row, and the one by differences.
         """
         what, hint = "derivative", ""
-        if source != "given":
+        if source == "complex step":
+            what, hint = f"derivative by {source}", " Give the derivative."
+        elif source != "given":
             what = f"gradient by {source}"
             hint = " What detach, item, numpy and stop_gradient return hides parameters from it."
         raise ValueError(

@@ -24,7 +24,8 @@ from .._base.validation import Parameters
 from ..exceptions import InvalidParameterError
 
 __all__ = ["compiled", "differences_of", "first_difference", "guarded", "named_errors", "of_shape"]
-__all__ += ["NOT_COMPLEX", "check_calls", "check_function", "check_lengths", "steps_of"]
+__all__ += ["NOT_COMPLEX", "WrongDerivative", "check_calls", "check_function", "check_lengths"]
+__all__ += ["steps_of"]
 
 TINY = 1e-20  # ε, the size of a complex step
 STEP = 1e-3  # step h of a central difference, in units of the argument
@@ -39,6 +40,14 @@ NOT_COMPLEX = (
     ArithmeticError,
     NotImplementedError,
 )
+
+
+class WrongDerivative(ValueError):
+    """A derivative is not that of its function at a `place`, a tuple as of `first_difference`."""
+
+    def __init__(self, place):
+        super().__init__(place)
+        self.place = place
 
 
 def compiled(function):
@@ -207,8 +216,8 @@ def _check_number(found, name):
         )
 
 
-def check_lengths(derivative, places, n, *, bare=False):
-    """Raise `InvalidParameterError` if a derivative does not return n numbers.
+def check_lengths(derivative, name, places, n, *, bare=False):
+    """Raise `InvalidParameterError` if a derivative, which is called `name`, returns no n numbers.
 
     It is called as plain Python with each of `places`, tuples of arguments, and must not read
     beyond them either. With `bare`, a single number (n = 1) must be returned as a number, and not
@@ -216,22 +225,26 @@ def check_lengths(derivative, places, n, *, bare=False):
     """
     with np.errstate(all="ignore"):
         for arguments in places:
-            found = _said_by(derivative, "derivative", arguments)
+            found = _said_by(derivative, name, arguments)
             if found is not NotImplemented:
-                _check_length(found, n, bare)
+                _check_length(found, name, n, bare)
 
 
-def _check_length(found, n, bare):
+def _check_length(found, name, n, bare):
     try:
         shape = np.shape(found)
     except ValueError:  # the parts have different shapes, which Numba says better
         return
-    if shape != (() if bare and n == 1 else (n,)):
-        wanted = "a number" if bare and n == 1 else f"{n} number{'s' * (n > 1)} in a tuple or array"
-        got = f"{shape[0]}" if len(shape) == 1 else f"an array of shape {shape}"
-        raise InvalidParameterError(
-            f"derivative must return {wanted}, got {got if shape else 'a number'}."
-        )
+    is_one, is_number = bare and n == 1, np.asarray(found).dtype.kind in "biufc"
+    if shape == (() if is_one else (n,)) and is_number:
+        return
+    wanted = "a number" if is_one else f"{n} number{'s' * (n > 1)} in a tuple or array"
+    got = "a number" if is_number else repr(found)
+    if len(shape) == 1:
+        got = f"{shape[0]} in a tuple or array"
+    elif shape:
+        got = f"an array of shape {shape}"
+    raise InvalidParameterError(f"The {name} must return {wanted}, got {got}.")
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from ..models import Model
 from .derivatives import (
     NOT_COMPLEX,
     STEP,
+    WrongDerivative,
     compiled,
     differences_of,
     first_difference,
@@ -155,6 +156,11 @@ def _values(value):
     return compiled(values)
 
 
+def _spaced(n):
+    """Return the numbers of at most `PLACES` of n rows."""
+    return np.linspace(0, n - 1, min(PLACES, n)).astype(int)
+
+
 class CustomLaw(Model):
     """The model whose likelihood is a function of a user; `law_of` makes and caches it."""
 
@@ -217,10 +223,23 @@ class CustomLaw(Model):
         """
         if self.derivatives == "finite difference":
             return None
-        rows = y[np.linspace(0, len(y) - 1, min(PLACES, len(y))).astype(int)]
+        rows = y[_spaced(len(y))]
         places = self._places(rows, 0.0, 1.0) + self._places(rows, np.median(y), unit)
         with np.errstate(all="ignore"):
             return first_difference(self.slope, self.differences, places)
+
+    def check_derivatives(self, target, theta):
+        """Raise `WrongDerivative` if the slope is not the derivative of f at predictors of θ."""
+        if self.derivatives == "finite difference":
+            return
+        rows = _spaced(target.n_rows)
+        eta, y = target.along(target.design(rows), theta), target.data.facts[rows, FACT_Y]
+        units = np.r_[np.full(self.n_linear, self.more_labels[0]), np.ones(self.n_extra)]
+        places = [(np.array(z), float(v), units) for z, v in zip(eta, y, strict=True)]
+        with np.errstate(all="ignore"):
+            wrong = first_difference(self.slope, self.differences, places)
+        if wrong is not None:
+            raise WrongDerivative(wrong)
 
     def _places(self, rows, level, unit):
         """Return random places (z, y, units), one for each response in `rows`.

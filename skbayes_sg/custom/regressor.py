@@ -22,7 +22,14 @@ from ..kernels.layout import FACT_Y
 from ..models import LinearKnownNoise
 from ..priors import Flat, Normal, PositivePrior, Units
 from ..priors.families import of_family, resolve_positive
-from .derivatives import check_calls, check_function, check_lengths, named_errors, of_shape
+from .derivatives import (
+    WrongDerivative,
+    check_calls,
+    check_function,
+    check_lengths,
+    named_errors,
+    of_shape,
+)
 from .frozen_values import frozen
 from .growth import growth_of_regression, most_in_a_row
 from .law import differences_law_of, law_of
@@ -311,17 +318,34 @@ class CustomRegressor(BayesianRegressor):
         self._check_finite(law, y, unit)
         if law.derivatives == "given":
             places = _called(law, self._tried(law, y, unit), y)
-            check_lengths(self.derivative, places, law.n_predictors, bare=True)
+            name = f"derivative of {type(self).__name__}"
+            check_lengths(self.derivative, name, places, law.n_predictors, bare=True)
         wrong = law.disagreement(y, max(unit, 1.0))
         if wrong is not None and law.derivatives == "given":
-            z, value, j, given, found = wrong
-            raise ValueError(
-                f"The derivative of {type(self).__name__} is not that of its log_likelihood: for "
-                f"{self._described(z)} and y = {value:.4g} the derivative in {self._named_z(j)} "
-                f"is {given:.6g}, and by differences of the function it is {found:.6g}."
-            )
+            self._refuse(law.derivatives, *wrong)
         # Complex steps are wrong for functions that are not analytic, such as |η|.
         self._measured = wrong is not None, min(unit, 1.0)
+
+    def _refuse(self, source, z, y, j, given, found):
+        """Raise the `ValueError` for a derivative that is not that of the function.
+
+        `source` says where the derivatives come from; `given` and `found` are that derivative in
+        z_j, where z = (η, log extras), and the one by differences.
+        """
+        K, what, hint = self.n_predictors, "derivative", ""
+        if source != "given":
+            what, hint = f"derivative by {source}", " Give the derivative."
+        name = f"eta{f'[{j}]' if K > 1 else ''}"
+        if j >= K:  # ∂f/∂σ = (∂f/∂log σ) / σ
+            name, of_log = list(self._positive)[j - K], found
+            given, found = given / np.exp(z[j]), found / np.exp(z[j])
+            if np.isclose(given, of_log) and not np.isclose(given, found):
+                hint = f" The derivative in log {name} is {of_log:.6g}; give that in {name}."
+        raise ValueError(
+            f"The {what} of {type(self).__name__} is not that of its log_likelihood: for "
+            f"{self._described(z)} and y = {y:.4g} the derivative in {name} is {given:.6g}, and by "
+            f"differences of the function it is {found:.6g}.{hint}"
+        )
 
     def _described(self, z):
         """Return predictors z = (η, log extras) as text for messages, with the extras by name."""
@@ -329,11 +353,6 @@ class CustomRegressor(BayesianRegressor):
         eta = ", ".join(f"{v:.4g}" for v in z[:K])
         extras = zip(self._positive, np.exp(z[K:]), strict=True)
         return ", ".join([f"eta = {eta}", *(f"{name} = {v:.4g}" for name, v in extras)])
-
-    def _named_z(self, j):
-        """Return the name of the entry j of z = (η, log extras) for messages."""
-        K = self.n_predictors
-        return f"eta{f'[{j}]' if K > 1 else ''}" if j < K else f"log {list(self._positive)[j - K]}"
 
     def _check_finite(self, law, y, unit):
         """Raise `ValueError` if f of some response is finite at none of several points.
@@ -414,6 +433,8 @@ class CustomRegressor(BayesianRegressor):
     def _draw(self, target, *rest):
         try:
             return super()._draw(target, *rest)
+        except WrongDerivative as error:
+            self._refuse(self._law.derivatives, *error.place)
         except ValueError:
             self._check_curved(target)
             raise

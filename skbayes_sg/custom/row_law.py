@@ -14,6 +14,7 @@ from ..kernels.layout import FACT_WEIGHT
 from .arrays import OVERHEAD, functions_of, kernels_of
 from .derivatives import (
     NOT_COMPLEX,
+    WrongDerivative,
     compiled,
     differences_of,
     first_difference,
@@ -189,10 +190,17 @@ class RowLaw(RowDensity):
         self._values(np.ascontiguousarray(theta), np.ascontiguousarray(rows), out)
         return out
 
-    def disagreement(self, z, rows):
+    def check_derivatives(self, target, theta):
+        """Raise `WrongDerivative` if the slope is not the derivative of f at θ, for some rows."""
+        wrong = self.disagreement(theta, target.data.facts[:, -self._width :], 0.0)
+        if wrong is not None:
+            raise WrongDerivative(wrong)
+
+    def disagreement(self, z, rows, spread=SPREAD):
         """Return the first place near z where the slope is not the derivative of f, or None.
 
-        It is a tuple as from `first_difference`.
+        It is a tuple as from `first_difference`. Places are at random as far from z as `spread`
+        says, in units of the parameters.
         """
         if self.derivatives == "finite difference":
             return None
@@ -200,7 +208,7 @@ class RowLaw(RowDensity):
         chosen = rows[np.linspace(0, len(rows) - 1, min(self._n_places, len(rows))).astype(int)]
         places = []
         for row in chosen:
-            theta = self.natural(z + SPREAD * self.units * rng.standard_normal(len(z)))
+            theta = self.natural(z + spread * self.units * rng.standard_normal(len(z)))
             places.append((theta, row, self.units * np.where(self.positive, theta, 1.0)))
         with np.errstate(all="ignore"):
             return first_difference(self._slope, self._differences, places)

@@ -25,7 +25,14 @@ from ..exceptions import InvalidParameterError, SamplerConvergenceWarning, StepS
 from ..geometry import preconditioning
 from ..geometry.modes import Modes
 from ..gradients import SAGA, Full, Minibatch
-from ..recipe.final_run import LONGEST, Production, outcome_of, raise_if_diverged, step_of_draws
+from ..recipe.final_run import (
+    LONGEST,
+    Production,
+    check_derivatives,
+    outcome_of,
+    raise_if_diverged,
+    step_of_draws,
+)
 from ..recipe.full_data import run_exact
 from ..recipe.price import seconds_of_steps, slowdown_of_batches, warn_of_steps
 from ..schedules import Constant, first_step
@@ -133,17 +140,19 @@ def sample_density(target, starts, request, watch=None, *, search=True, independ
     with request.timed("centre"):
         find = search if callable(search) else _maxima
         points = find(target, starts, request) if search and not named else list(starts)
+        for theta in points:
+            target.model.check_derivatives(target, theta)
         modes = _modes(target, points, _kind(target, request, named))
     convergence.prepare()
     outcome = None
     independent = request.leaves_all_to_auto and (independent or len(modes) > 1)
     if independent or isinstance(request.sampler, Importance):
         outcome = run_independent(modes, request, watch)
-    if outcome is not None:
-        return replace(outcome, seconds=request.seconds), modes
-    exact = _wants_all_rows(request)
-    with request.timed("chains on all rows" if exact else "stochastic chains"):
-        outcome = (run_exact if exact else _run_stochastic)(modes, request, watch)
+    if outcome is None:
+        exact = _wants_all_rows(request)
+        with request.timed("chains on all rows" if exact else "stochastic chains"):
+            outcome = (run_exact if exact else _run_stochastic)(modes, request, watch)
+    check_derivatives(target, outcome.draws)
     return replace(outcome, seconds=request.seconds), modes
 
 

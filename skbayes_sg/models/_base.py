@@ -126,6 +126,9 @@ class Model:
         """The increasing function r of a continuous response y = r(η + e): the identity."""
         return x
 
+    def check_derivatives(self, target, theta):
+        """Raise an error if derivatives are wrong at θ, as those of a user's function may be."""
+
     @property
     def cost_of_all(self):
         """Cost of the terms of a row where all rows are read in order: see the attributes."""

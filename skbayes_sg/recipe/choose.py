@@ -54,6 +54,7 @@ from ..priors.flat import PositiveFlat
 from ..subsampling import AllRows
 from . import closed_form
 from .crossing import judged
+from .final_run import check_derivatives
 from .full_data import run_exact
 from .independent import is_possible, run_independent
 from .price import BEARABLE_SECONDS, seconds_of_chains
@@ -117,6 +118,7 @@ def sample_posterior(target, request, watch=None):
     request.check(target.n_rows)
     check_noise(target)
     outcome = _chosen(target, request, watch)
+    check_derivatives(target, outcome.draws)
     return replace(outcome, seconds=request.seconds)
 
 
@@ -255,6 +257,7 @@ def frame_of(target, kind, dense, rng, start=None):
     elif start is not None and not is_good_start(target, start):
         start = None
     centre = find_centre(target, dense=dense, rng=rng, start=start)
+    target.model.check_derivatives(target, centre.theta)
     if flat and target.model.separable:
         centre = check_proper(target, centre)
     if not np.isfinite(centre.hessian).all():

@@ -22,7 +22,7 @@ from ..schedules import draw_weights, step_sums
 from .price import LONG_SECONDS, TOLD_SECONDS, warn_if_long
 from .request import Outcome, Request
 
-__all__ = ["FinalDraws", "Production", "in_single_precision", "outcome_of"]
+__all__ = ["FinalDraws", "Production", "check_derivatives", "in_single_precision", "outcome_of"]
 __all__ += ["raise_if_diverged", "step_of_draws"]
 
 DOUBLINGS = 3  # `thin` is doubled at most so often to reach the share of effective draws aimed at
@@ -35,6 +35,7 @@ ACCEPT_WARNING = 0.2  # acceptance rate of a chain below which there is a `StepS
 # that mix slowly, and more draws do not help.
 DECAYED = 0.2
 SHORT_WARMUP = 50  # trajectories of warm-up that may be too few for dual averaging
+CHECKED_DRAWS = 8  # draws at which derivatives of users are compared with differences
 N_STEPS = 1000  # steps of a schedule whose sizes are looked at for that
 
 
@@ -55,6 +56,14 @@ class FinalDraws:
     def n_made(self):
         """Number of draws of each chain that were made."""
         return self.phi.shape[1] if self.moments is None else self.moments.seen
+
+
+def check_derivatives(target, draws):
+    """Raise an error if derivatives are wrong at some of the draws, as those of users may be."""
+    flat = draws.reshape(-1, draws.shape[-1])
+    if len(flat):
+        for theta in flat[np.linspace(0, len(flat) - 1, CHECKED_DRAWS).astype(int)]:
+            target.model.check_derivatives(target, theta.astype(np.float64))
 
 
 def outcome_of(made, frame, diagnostics=None, evidence=None):

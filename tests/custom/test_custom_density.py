@@ -370,6 +370,18 @@ def test_densities_without_a_maximum_are_refused(f, said):
             model.fit(x[:, None])
 
 
+@pytest.mark.parametrize("options", [{}, {"sampler": "sgld", "step_size": 1e-4, "n_warmup": 9}])
+def test_derivatives_that_are_wrong_only_where_the_posterior_is(options):
+    def wrong(theta, row):
+        z = (row[1] - theta[0] - theta[1] * row[0]) / theta[2]
+        share = 1.0 if theta[2] > 0.6 else 0.6
+        return z / theta[2], z * row[0] / theta[2], share * (z * z - 1.0) / theta[2]
+
+    model = made(derivative=wrong, start=[0.0, 0.0, 1.0], **options)
+    with pytest.raises(ValueError, match=r"not that of its log_density: .* derivative in sigma"):
+        model.fit(x[:, None], y)
+
+
 @pytest.mark.parametrize(
     ("derivative", "got"),
     [
@@ -379,7 +391,7 @@ def test_densities_without_a_maximum_are_refused(f, said):
     ],
 )
 def test_derivatives_of_another_length_are_refused(derivative, got):
-    with pytest.raises(ValueError, match=f"derivative must return {got}"):
+    with pytest.raises(ValueError, match=f"derivative of CustomDensity must return {got}"):
         made(derivative=derivative).fit(x[:, None], y)
 
 

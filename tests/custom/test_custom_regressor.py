@@ -240,11 +240,42 @@ def test_a_wrong_derivative_is_refused():
         counts(derivative=wrong).fit(X, COUNTS)
 
 
+def test_derivatives_that_are_wrong_only_where_the_posterior_is():
+    rng = np.random.default_rng(0)
+    narrow = 1.0 + X[:, 0] + 0.02 * rng.normal(size=len(X))
+
+    def wrong(eta, y, sigma):
+        z = (y - eta) / sigma
+        return z / sigma, (z * z - 1.0) / sigma if sigma > 0.05 else z * z / sigma
+
+    model = counts(log_likelihood=normal, extras={"sigma": "half_normal"}, derivative=wrong)
+    for options in ({}, {"sampler": "sgld", "step_size": 1e-3, "n_warmup": 50, "thin": 1}):
+        with pytest.raises(ValueError, match=r"not that of its log_likelihood: .* in sigma is "):
+            model.set_params(**options).fit(X, narrow)
+
+
+def test_a_derivative_in_the_logarithm_is_told():
+    def of_log(eta, y, sigma):
+        z = (y - eta) / sigma
+        return z / sigma, z * z - 1.0
+
+    model = counts(log_likelihood=normal, extras={"sigma": "half_normal"}, derivative=of_log)
+    with pytest.raises(ValueError, match=r"in sigma is (\S+), and .* in log sigma is \1"):
+        model.fit(X, COUNTS)
+
+
+@pytest.mark.parametrize("found", [None, "0.0"])
+def test_derivatives_that_are_no_numbers(found):
+    said = f"derivative of CustomRegressor must return a number, got {found!r}"
+    with pytest.raises(ValueError, match=said):
+        counts(derivative=lambda eta, y: found).fit(X, COUNTS)
+
+
 def test_derivatives_of_another_length_are_refused():
     both = {"log_likelihood": normal, "extras": {"sigma": "half_normal"}}
-    with pytest.raises(ValueError, match="must return 2 numbers in a tuple or array, got 1"):
+    with pytest.raises(ValueError, match=r"must return 2 numbers in a tuple .*, got 1 in a"):
         counts(**both, derivative=lambda eta, y, sigma: ((y - eta) / sigma,)).fit(X, COUNTS)
-    with pytest.raises(ValueError, match="must return a number, got 1"):
+    with pytest.raises(ValueError, match="CustomRegressor must return a number, got 1 in a tuple"):
         counts(derivative=lambda eta, y: (y - np.exp(eta),)).fit(X, COUNTS)
 
 
