@@ -56,64 +56,86 @@ def compiled(function):
 
 
 def steps_of(value):
-    """Return ``slope(z, y, unit, out)``: out = ∂value(z, y)/∂z by complex steps.
+    """Return ``slopes(z, y, unit, out)``: out = ∂value(z, y)/∂z by complex steps, row by row.
 
-    `unit` is not used: it is there so that all slopes have the same signature.
+    `y` and `out` have a row for each place, and `z` has as many or one for all. `unit` is not used:
+    it is there so that all slopes have the same signature.
     """
 
-    def slope(z, y, unit, out):
-        moved = z.astype(np.complex128)
-        for j in range(z.shape[0]):
-            moved[j] += 1j * TINY
-            out[j] = value(moved, y).imag / TINY
-            moved[j] = z[j]
+    def slopes(z, y, unit, out):
+        moved = np.empty(z.shape[1], np.complex128)
+        for k in range(out.shape[0]):
+            at = z[k if z.shape[0] > 1 else 0]
+            for j in range(moved.shape[0]):
+                moved[j] = at[j]
+            for j in range(moved.shape[0]):
+                moved[j] += 1j * TINY
+                out[k, j] = value(moved, y[k]).imag / TINY
+                moved[j] = at[j]
 
-    return compiled(slope)
+    return compiled(slopes)
 
 
-def guarded(slope):
-    """Return the function `slope` with NaN in the place of what it raises.
+def guarded(slopes):
+    """Return the function `slopes` with NaN in the rows for which it raises an error.
 
     A division of complex numbers by zero is an error where that of real numbers gives infinity, as
-    for e^-2η at predictors that a search only passes.
+    for e^-2η at predictors that a search only passes. All rows are tried together first: compiled
+    code that may raise an error in each of them is slow.
     """
-    slope = compiled(slope)
+    slopes = compiled(slopes)
+
+    def tried(z, y, unit, out):
+        try:
+            slopes(z, y, unit, out)
+            return True
+        except Exception:
+            return False
+
+    tried = compiled(tried)
 
     def found(z, y, unit, out):
-        try:
-            slope(z, y, unit, out)
-        except Exception:
-            out[:] = np.nan
+        if tried(z, y, unit, out):
+            return
+        for k in range(out.shape[0]):
+            own = slice(k, k + 1) if z.shape[0] > 1 else slice(0, 1)
+            if not tried(z[own], y[k : k + 1], unit, out[k : k + 1]):
+                for j in range(out.shape[1]):
+                    out[k, j] = np.nan
 
     return compiled(found)
 
 
 def differences_of(value):
-    """Return ``slope(z, y, unit, out)``: out = ∂value(z, y)/∂z by central differences.
+    """Return ``slopes(z, y, unit, out)``: out = ∂value(z, y)/∂z by central differences.
 
-    The step in z_j is ``STEP * unit[j]``.
+    The step in z_j is ``STEP * unit[j]``; the arguments are as for `steps_of`.
     """
 
-    def slope(z, y, unit, out):
-        moved = z.copy()
-        for j in range(z.shape[0]):
-            h = STEP * unit[j]
-            moved[j] = z[j] + h
-            near = value(moved, y)
-            moved[j] = z[j] - h
-            near -= value(moved, y)
-            moved[j] = z[j] + 2.0 * h
-            far = value(moved, y)
-            moved[j] = z[j] - 2.0 * h
-            far -= value(moved, y)
-            moved[j] = z[j]
-            out[j] = (8.0 * near - far) / (12.0 * h)
+    def slopes(z, y, unit, out):
+        moved = np.empty(z.shape[1])
+        for k in range(out.shape[0]):
+            at = z[k if z.shape[0] > 1 else 0]
+            for j in range(moved.shape[0]):
+                moved[j] = at[j]
+            for j in range(moved.shape[0]):
+                h = STEP * unit[j]
+                moved[j] = at[j] + h
+                near = value(moved, y[k])
+                moved[j] = at[j] - h
+                near -= value(moved, y[k])
+                moved[j] = at[j] + 2.0 * h
+                far = value(moved, y[k])
+                moved[j] = at[j] - 2.0 * h
+                far -= value(moved, y[k])
+                moved[j] = at[j]
+                out[k, j] = (8.0 * near - far) / (12.0 * h)
 
-    return compiled(slope)
+    return compiled(slopes)
 
 
-def first_difference(slope, reference, places):
-    """Return the first of the places (z, y, unit) at which a slope is not the reference, or None.
+def first_difference(slopes, reference, places):
+    """Return the first of the places (z, y, unit) at which slopes are not the reference, or None.
 
     It is returned as (z, y, j, slope_j, reference_j), with the first component j that is wrong.
     Places do not count where the reference, which is by differences, is not finite, or changes if
@@ -121,12 +143,13 @@ def first_difference(slope, reference, places):
     """
     for z, y, unit in places:
         found, wanted, finer = np.empty(len(z)), np.empty(len(z)), np.empty(len(z))
+        here = z[None], np.asarray(y)[None]
         try:
-            slope(z, y, unit, found)
+            slopes(*here, unit, found[None])
         except ZeroDivisionError:  # raised by functions that users have compiled themselves
             continue
-        reference(z, y, unit, wanted)
-        reference(z, y, 0.5 * unit, finer)
+        reference(*here, unit, wanted[None])
+        reference(*here, 0.5 * unit, finer[None])
         size = np.abs(wanted * unit).max() + np.abs(wanted) * unit
         with np.errstate(invalid="ignore"):
             smooth = np.abs(finer - wanted) * unit <= 0.1 * CLOSE * size

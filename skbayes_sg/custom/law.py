@@ -54,40 +54,49 @@ def _in_predictors(f, n_linear, n_extra):
     return value
 
 
-def _given_slope(derivative, n_linear, n_extra):
-    """Return ``slope(z, y, unit, out)``: out = ∂f/∂z from the user's ∂f/∂(η, extras).
+def _given_slopes(derivative, n_linear, n_extra):
+    """Return ``slopes(z, y, unit, out)``: out = ∂f/∂z from the user's ∂f/∂(η, extras).
 
     `unit` is not used: it is there so that all slopes have the same signature.
     """
     own = _in_predictors(derivative, n_linear, n_extra)
     if n_linear + n_extra == 1:
 
-        def slope(z, y, unit, out):
-            out[0] = own(z, y)
+        def slopes(z, y, unit, out):
+            for k in range(out.shape[0]):
+                out[k, 0] = own(z[k], y[k])
 
     else:
 
-        def slope(z, y, unit, out):
-            found = own(z, y)
-            for j in range(z.shape[0]):
-                out[j] = found[j] * (1.0 if j < n_linear else np.exp(z[j]))
+        def slopes(z, y, unit, out):
+            for k in range(out.shape[0]):
+                found = own(z[k], y[k])
+                for j in range(z.shape[1]):
+                    out[k, j] = found[j] * (1.0 if j < n_linear else np.exp(z[k, j]))
 
-    return compiled(slope)
+    return compiled(slopes)
 
 
-def _kernels(value, slope, n_linear):
+def _kernels(value, slopes, n_linear):
     """Return the kernels loss, derivative and curvature of a `Model` with ℓ = -f.
 
-    `value` is f(z, y), and `slope` its derivatives in z. The unit of the linear predictors is the
-    last column of the facts.
+    `value` is f(z, y), and `slopes` its derivatives in z, for the rows of a block. The unit of the
+    linear predictors is the last column of the facts, and the same in all rows.
     """
 
-    def units(facts, i, n):
+    def responses(facts, rows, start, stop):
+        y = np.empty(stop - start)
+        for k in range(stop - start):
+            y[k] = facts[rows[start + k], FACT_Y]
+        return y
+
+    def units(facts, n):
         unit = np.ones(n)
-        unit[:n_linear] = facts[i, facts.shape[1] - 1]
+        for j in range(n_linear):
+            unit[j] = facts[0, facts.shape[1] - 1]
         return unit
 
-    units = compiled(units)
+    responses, units = compiled(responses), compiled(units)
 
     def loss(facts, rows, start, stop, eta):
         total = 0.0
@@ -97,31 +106,33 @@ def _kernels(value, slope, n_linear):
         return total
 
     def derivative(facts, rows, start, stop, eta, terms_out):
-        for k in range(stop - start):
-            i = rows[start + k]
-            slope(eta[k], facts[i, FACT_Y], units(facts, i, eta.shape[1]), terms_out[k])
-            for c in range(eta.shape[1]):
-                terms_out[k, c] *= -1.0
+        n, K = stop - start, eta.shape[1]
+        slopes(eta[:n], responses(facts, rows, start, stop), units(facts, K), terms_out[:n])
+        for k in range(n):
+            for j in range(K):
+                terms_out[k, j] *= -1.0
 
     # Loops in the place of sums of arrays: Numba would take four seconds to compile these.
     def curvature(facts, rows, start, stop, eta, u_out):
-        K = eta.shape[1]
-        found, moved = np.empty(K), np.empty(K)
-        for k in range(stop - start):
-            i, u = rows[start + k], u_out[k].copy()
-            y, unit = facts[i, FACT_Y], units(facts, i, K)
+        n, K = stop - start, eta.shape[1]
+        u, moved, found, h = u_out[:n].copy(), np.empty((n, K)), np.empty((n, K)), np.zeros(n)
+        y, unit = responses(facts, rows, start, stop), units(facts, K)
+        for k in range(n):
             size = 0.0
             for j in range(K):
-                size = max(size, abs(u[j] / unit[j]))
+                size = max(size, abs(u[k, j] / unit[j]))
                 u_out[k, j] = 0.0
             if size > 0.0:
-                h = STEP / size
-                for at, c in ((h, -8.0), (-h, 8.0), (2.0 * h, 1.0), (-2.0 * h, -1.0)):
-                    for j in range(K):
-                        moved[j] = eta[k, j] + at * u[j]
-                    slope(moved, y, unit, found)
-                    for j in range(K):
-                        u_out[k, j] += c / (12.0 * h) * found[j]
+                h[k] = STEP / size
+        for times, c in ((1.0, -8.0), (-1.0, 8.0), (2.0, 1.0), (-2.0, -1.0)):
+            for k in range(n):
+                for j in range(K):
+                    moved[k, j] = eta[k, j] + times * h[k] * u[k, j]
+            slopes(moved, y, unit, found)
+            for k in range(n):
+                for j in range(K):
+                    if h[k] > 0.0:
+                        u_out[k, j] += c / (12.0 * h[k]) * found[k, j]
 
     return compiled(loss), compiled(derivative), compiled(curvature)
 
@@ -174,21 +185,21 @@ class CustomLaw(Model):
         self.n_linear, self.n_extra = n_linear, n_extra
         self.value = _in_predictors(f, n_linear, n_extra)
         self.differences = differences_of(self.value)
-        self.derivatives, self.slope = self._choose(derivative)
+        self.derivatives, self.slopes = self._choose(derivative)
         if self.derivatives == "finite difference":
             self.cost = self.cost_of_many = BY_DIFFERENCES
-        self.loss, self.derivative, self.curvature = _kernels(self.value, self.slope, n_linear)
+        self.loss, self.derivative, self.curvature = _kernels(self.value, self.slopes, n_linear)
         self._values = _values(self.value)
         self.add_shifted = _shifted(self.value) if n_linear == 1 else None
         self.more_labels = (1.0,)  # the unit of the linear predictors: see `with_unit`
 
     def _choose(self, derivative):
-        """Return where the derivatives come from, as for `derivatives_`, and their slope."""
+        """Return where the derivatives come from, as for `derivatives_`, and their slopes."""
         if derivative is not None:
-            return "given", _given_slope(derivative, self.n_linear, self.n_extra)
+            return "given", _given_slopes(derivative, self.n_linear, self.n_extra)
         steps, K = steps_of(self.value), self.n_predictors
         try:
-            steps(np.zeros(K), 1.0, np.ones(K), np.empty(K))
+            steps(np.zeros((1, K)), np.ones(1), np.ones(K), np.empty((1, K)))
             return "complex step", guarded(steps)
         except NOT_COMPLEX:
             return "finite difference", self.differences
@@ -202,7 +213,7 @@ class CustomLaw(Model):
     def by_differences(self):
         """Return a copy of the model whose derivatives are central differences of f."""
         other = self.with_unit(*self.more_labels)
-        other.derivatives, other.slope = "finite difference", self.differences
+        other.derivatives, other.slopes = "finite difference", self.differences
         other.cost = other.cost_of_many = BY_DIFFERENCES
         other.loss, other.derivative, other.curvature = _kernels(
             self.value, self.differences, self.n_linear
@@ -226,7 +237,7 @@ class CustomLaw(Model):
         rows = y[_spaced(len(y))]
         places = self._places(rows, 0.0, 1.0) + self._places(rows, np.median(y), unit)
         with np.errstate(all="ignore"):
-            return first_difference(self.slope, self.differences, places)
+            return first_difference(self.slopes, self.differences, places)
 
     def check_derivatives(self, target, theta):
         """Raise `WrongDerivative` if the slope is not the derivative of f at predictors of θ."""
@@ -237,7 +248,7 @@ class CustomLaw(Model):
         units = np.r_[np.full(self.n_linear, self.more_labels[0]), np.ones(self.n_extra)]
         places = [(np.array(z), float(v), units) for z, v in zip(eta, y, strict=True)]
         with np.errstate(all="ignore"):
-            wrong = first_difference(self.slope, self.differences, places)
+            wrong = first_difference(self.slopes, self.differences, places)
         if wrong is not None:
             raise WrongDerivative(wrong)
 

@@ -56,30 +56,33 @@ def _batched(of_row):
     return compiled(values)
 
 
-def _gradients_by(slope, units):
-    """Return ``gradients(theta, rows, out)``: out = ∂f/∂θ of each row, (n_rows, D), by `slope`."""
+def _gradients_by(slopes, units):
+    """Return ``gradients(theta, rows, out)``: out = ∂f/∂θ of each row, (n_rows, D), by `slopes`."""
 
     def gradients(theta, rows, out):
-        for k in range(rows.shape[0]):
-            slope(theta, rows[k], units, out[k])
+        slopes(theta.reshape(1, -1), rows, units, out)
 
     return compiled(gradients)
 
 
 def _given(derivative):
-    """Return ``slope(theta, row, unit, out)``: out = the user's ∂f/∂θ; `unit` is not used."""
+    """Return ``slopes(theta, rows, unit, out)``: out = the user's ∂f/∂θ at theta (1, D).
+
+    `unit` is not used: it is there so that all slopes have the same signature.
+    """
     derivative = compiled(derivative)
 
-    def slope(theta, row, unit, out):
-        found = derivative(theta, row)
-        for j in range(theta.shape[0]):
-            out[j] = found[j]
+    def slopes(theta, rows, unit, out):
+        for k in range(rows.shape[0]):
+            found = derivative(theta[0], rows[k])
+            for j in range(out.shape[1]):
+                out[k, j] = found[j]
 
-    return compiled(slope)
+    return compiled(slopes)
 
 
 def _slopes_of_rows(functions):
-    """Return two functions ``slope(theta, row, unit, out)`` in Python.
+    """Return two functions ``slopes(theta, rows, unit, out)`` in Python, for theta (1, D).
 
     The first is by the gradients of the `Functions`, the second by differences of their values.
     """
@@ -87,11 +90,11 @@ def _slopes_of_rows(functions):
     def value(theta, row):
         return functions.values(theta, row[None])[0]
 
-    def slope(theta, row, unit, out):
-        out[:] = functions.gradients(theta, row[None])[0]
+    def slopes(theta, rows, unit, out):
+        out[:] = functions.gradients(theta[0], rows)
 
     differences = differences_of(value)
-    return slope, getattr(differences, "py_func", differences)
+    return slopes, getattr(differences, "py_func", differences)
 
 
 def _kernels(values, gradients, natural, positive):
@@ -147,12 +150,12 @@ class RowLaw(RowDensity):
             own = compiled(f)
             self._values = _batched(own)
             self._differences = differences_of(own)
-            self.derivatives, self._slope = self._choose(own, derivative, width)
-            gradients = _gradients_by(self._slope, self.units)
+            self.derivatives, self._slopes = self._choose(own, derivative, width)
+            gradients = _gradients_by(self._slopes, self.units)
         else:
             functions = functions_of(f, backend)
             self._values, gradients = kernels_of(functions)
-            self._slope, self._differences = _slopes_of_rows(functions)
+            self._slopes, self._differences = _slopes_of_rows(functions)
             self.derivatives, self.overhead = backend, OVERHEAD
             self._n_places = PLACES_OF_LIBRARIES
         self._gradients, self._width = gradients, width
@@ -163,12 +166,12 @@ class RowLaw(RowDensity):
         return _kernels(self._values, gradients, self._natural, self.positive)(self._width)
 
     def _choose(self, f, derivative, width):
-        """Return where the derivatives come from, as for `derivatives_`, and their slope."""
+        """Return where the derivatives come from, as for `derivatives_`, and their slopes."""
         if derivative is not None:
             return "given", _given(derivative)
         steps, D = steps_of(f), self.n_extra
         try:
-            steps(np.ones(D), np.ones(width), np.ones(D), np.empty(D))
+            steps(np.ones((1, D)), np.ones((1, width)), np.ones(D), np.empty((1, D)))
             return "complex step", guarded(steps)
         except NOT_COMPLEX:
             return "finite difference", self._differences
@@ -176,7 +179,7 @@ class RowLaw(RowDensity):
     def by_differences(self):
         """Return a copy of the law whose derivatives are central differences of f."""
         other = object.__new__(RowLaw)
-        vars(other).update(vars(self), derivatives="finite difference", _slope=self._differences)
+        vars(other).update(vars(self), derivatives="finite difference", _slopes=self._differences)
         other.loss, other.derivative = other._made(_gradients_by(self._differences, self.units))
         return other
 
@@ -211,7 +214,7 @@ class RowLaw(RowDensity):
             theta = self.natural(z + spread * self.units * rng.standard_normal(len(z)))
             places.append((theta, row, self.units * np.where(self.positive, theta, 1.0)))
         with np.errstate(all="ignore"):
-            return first_difference(self._slope, self._differences, places)
+            return first_difference(self._slopes, self._differences, places)
 
 
 def row_law_of(f, derivative, positive, units, width, backend):

@@ -102,12 +102,11 @@ def test_searches_of_known_likelihoods_begin_in_the_middle_of_the_prior():
 
 def test_derivatives_are_not_a_number_where_complex_numbers_divide_by_zero():
     """e^-2η is infinite at η = -800; there real numbers raise nothing, and complex ones do."""
-    slope = guarded(steps_of(compiled(lambda z, y: -y * y / (np.exp(z[0]) * np.exp(z[0])))))
-    found = np.empty(1)
-    slope(np.array([-800.0]), 1.0, np.ones(1), found)
-    assert np.isnan(found).all()
-    slope(np.array([0.5]), 1.0, np.ones(1), found)
-    np.testing.assert_allclose(found, 2.0 * np.exp(-1.0))
+    slopes = guarded(steps_of(compiled(lambda z, y: -y * y / (np.exp(z[0]) * np.exp(z[0])))))
+    found, z = np.empty((3, 1)), np.array([[0.5], [-800.0], [0.0]])
+    slopes(z, np.ones(3), np.ones(1), found)
+    assert np.isnan(found[1, 0])
+    np.testing.assert_allclose(found[[0, 2], 0], 2.0 * np.exp([-1.0, 0.0]))
     X, t, _ = times()
     assert fitted(inverse_gaussian, "precision", X, t, 1.0).derivatives_ == "complex step"
 
