@@ -20,21 +20,22 @@ from .._base import streams
 from ..diagnostics import convergence
 from ..diagnostics.verdict import NOISE as BIASED
 from ..dynamics import BAOAB, Importance, Metropolis
-from ..engine.run import Setup, new_chains, sample
+from ..engine.run import Setup
 from ..exceptions import InvalidParameterError, SamplerConvergenceWarning, StepSizeWarning
 from ..geometry import preconditioning
+from ..geometry.frame import START
 from ..geometry.modes import Modes
 from ..gradients import SAGA, Full, Minibatch
 from ..recipe.final_run import (
-    LONGEST,
     Production,
     check_derivatives,
+    length_of_run,
     outcome_of,
-    raise_if_diverged,
     step_of_draws,
+    warmed_up,
 )
 from ..recipe.full_data import run_exact
-from ..recipe.price import seconds_of_steps, slowdown_of_batches, warn_of_steps
+from ..recipe.price import price_of_steps, seconds_of_steps, slowdown_of_batches
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Uniform
 from .around import (
@@ -65,7 +66,6 @@ TRIED = 3  # starting points without a maximum nearby after which the posterior 
 # Points are left out if their log density is more than HOPELESS (1 + D) nats below that of the best
 # point, for D parameters.
 HOPELESS = 50.0
-START = 0.5  # standard deviation of the starting points of chains, in widths of the posterior
 SHORTER = "Use larger steps or fewer rows, make fewer draws (n_draws), or use sampler='hmc'."
 MOST_BYTES = 1 << 32  # largest size in bytes of the gradients of rows that an estimator remembers
 
@@ -279,11 +279,7 @@ def _run_stochastic(modes, request, watch=None):
     _check_memory(gradient, target, request)
     if gradient.uses_constant:
         frame = with_row_terms(frame)
-    normals = [
-        streams.of_chain(request.seed, k).start.standard_normal(target.n_parameters)
-        for k in range(request.n_chains)
-    ]
-    spread = START * frame.guess(np.array(normals))
+    spread = frame.starts(request.seed, request.n_chains)
     step_size = request.step_size
     if step_size is None:
         noise = _expected_noise(frame, gradient, n, spread / START, request.seed)
@@ -317,23 +313,16 @@ def _produce(frame, setup, positions, request, watch):
     """Return the `FinalDraws` of chains from these positions, and the steps between draws."""
     h, dynamics = first_step(setup.step_size), setup.dynamics
     flat, steep = (1.0, 1.0) if frame.whitened else frame.curvature_range
-    relaxation = dynamics.relaxation_steps(h, flat)
-    thin = request.thin or int(np.clip(relaxation, 1, LONGEST))
-    n_warmup = request.n_warmup
-    if n_warmup is None:
-        n_warmup = int(np.clip(5 * relaxation, 1, 20 * LONGEST))
-        n_warmup += setup.gradient.settling_steps(setup.n_rows, setup.batch_size)
+    thin, n_warmup = length_of_run(setup, dynamics.relaxation_steps(h, flat), request)
     seconds = seconds_of_steps(frame.target, request.n_chains, setup.batch_size)
     seconds *= slowdown_of_batches(frame.target, setup.batch_size)
     steps = n_warmup + thin * request.n_draws
-    warn_of_steps(seconds * steps, request.n_chains * steps, setup.batch_size, SHORTER)
-    chains = new_chains(setup, positions, request.seed)
-    largest = dynamics.largest_step(steep)
-    if n_warmup:
-        _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
-        raise_if_diverged(frame, setup, chains, request, largest)
-    options = {"largest_step": largest, "seconds": seconds}
+    price = price_of_steps(request.n_chains * steps, setup.batch_size, SHORTER)
+    price.tell(seconds * steps)
+    options = {"largest_step": dynamics.largest_step(steep), "seconds": seconds}
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, **options)
+    chains = warmed_up(production, positions)
+    price.tell(production.pace * seconds * steps)
     made, _ = production.run(chains, watch)
     return made, production.thin
 

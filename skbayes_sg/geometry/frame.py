@@ -6,13 +6,15 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
+from .._base import streams
 from ..kernels.layout import NO_SLOPES, Coordinates, Problem, frozen
 from . import preconditioning
 from .eigenvalues import extreme_eigenvalue
 from .mode import Centre
 
-__all__ = ["Frame", "build_frame", "shear", "shear_back", "sheared", "slopes_of"]
+__all__ = ["START", "Frame", "build_frame", "shear", "shear_back", "sheared", "slopes_of"]
 
+START = 0.5  # standard deviation of the starting points of chains, in widths of the posterior
 ROUNDING = 1e-10  # share of a curvature below which a difference from it is rounding error
 
 
@@ -119,6 +121,12 @@ class Frame:
         if len(self.slopes):
             return normals  # their F is the root of the Hessian's diagonal in these coordinates
         return preconditioning.solve(self.F, preconditioning.apply(self.laplace_root, normals))
+
+    def starts(self, seed, n_chains):
+        """Starting points φ of chains (n_chains, D): `guess`, with `START` times the spread."""
+        rngs = [streams.of_chain(seed, k).start for k in range(n_chains)]
+        normals = np.array([rng.standard_normal(self.target.n_parameters) for rng in rngs])
+        return START * self.guess(normals)
 
     @cached_property
     def offset(self):

@@ -4,6 +4,7 @@ Chains move in coordinates φ. `FinalDraws` are draws there; `outcome_of` conver
 `Outcome` in the parameters θ, which is all that leaves the recipe.
 """
 
+import time
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,27 +15,29 @@ from .._base.weights import normalised
 from ..diagnostics import convergence
 from ..diagnostics.verdict import FEW_DRAWS, disagree, disagreement, remedy_for_chains
 from ..engine import metropolis
-from ..engine.run import sample, slopes_at_draws
+from ..engine.run import new_chains, sample, slopes_at_draws
 from ..exceptions import SamplerConvergenceWarning, SamplerDivergedError, StepSizeWarning
 from ..geometry.preconditioning import DENSE_LIMIT
 from ..posterior.moments import RunningMoments, kept_draws
 from ..schedules import draw_weights, step_sums
-from .price import LONG_SECONDS, TOLD_SECONDS, warn_if_long
+from .price import LONG_SECONDS, TOLD_SECONDS, pace_of, warn_if_long
 from .request import Outcome, Request
 
 __all__ = ["FinalDraws", "Production", "check_derivatives", "in_single_precision", "outcome_of"]
-__all__ += ["raise_if_diverged", "step_of_draws"]
+__all__ += ["length_of_run", "raise_if_diverged", "step_of_draws", "warmed_up"]
 
 DOUBLINGS = 3  # `thin` is doubled at most so often to reach the share of effective draws aimed at
 MOST_DOUBLINGS = 6  # and so often if the chains would be reported as not converged otherwise
 STUCK = 1.2  # R-hat above which longer chains are not expected to agree
 BLOCK_BYTES = 1 << 22  # size of a block of draws, which are made and then added to the moments
-LONGEST = 1000  # largest number of steps between draws; warm-up is limited to multiples of it
+LONGEST = 1000  # largest number of steps between draws
+LONGEST_WARMUP = 100 * LONGEST  # largest number of steps of a warm-up that is not given
 ACCEPT_WARNING = 0.2  # acceptance rate of a chain below which there is a `StepSizeWarning`
 # Step sizes of a schedule that have fallen below this share of the first are the reason for chains
 # that mix slowly, and more draws do not help.
 DECAYED = 0.2
 SHORT_WARMUP = 50  # trajectories of warm-up that may be too few for dual averaging
+UNMEASURED = 10  # first steps of a warm-up, whose time is partly that of compiling kernels
 CHECKED_DRAWS = 8  # draws at which derivatives of users are compared with differences
 N_STEPS = 1000  # steps of a schedule whose sizes are looked at for that
 
@@ -149,6 +152,35 @@ def _smaller_steps(request, h, largest_step, few):
 def _used(draws, chains):
     """Number of rows that the steps before each draw have used, (n_chains, n_draws)."""
     return np.stack([chain.used[: draws.shape[1]] for chain in chains])
+
+
+def length_of_run(setup, relaxation, request):
+    """Steps from one draw to the next, and steps of the warm-up, unless they are given.
+
+    They follow from the steps in which a chain forgets where it was, its `relaxation`.
+    """
+    thin = request.thin or int(np.clip(relaxation, 1, LONGEST))
+    if request.n_warmup is not None:
+        return thin, request.n_warmup
+    settling = setup.gradient.settling_steps(setup.n_rows, setup.batch_size)
+    return thin, int(np.clip(5 * relaxation, 1, LONGEST_WARMUP)) + settling
+
+
+def warmed_up(production, positions):
+    """Chains that have warmed up from some positions; the pace of the `Production` is set."""
+    setup, request, n = production.setup, production.request, production.n_warmup
+    chains = new_chains(setup, positions, request.seed)
+    first, taken = min(n, UNMEASURED), 0.0
+    for part in (first, n - first):
+        if part:
+            began = time.perf_counter()
+            _, chains = sample(setup, chains, 1, part, n_jobs=request.n_jobs)
+            taken = time.perf_counter() - began
+    if n > first:
+        production.pace = pace_of(taken, (n - first) * production.seconds)
+    if n:
+        raise_if_diverged(production.frame, setup, chains, request, production.largest_step)
+    return chains
 
 
 @dataclass

@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from .._base import streams
 from ..dynamics import HMC
 from ..engine import metropolis
 from ..engine.run import Setup, new_chains, sample
@@ -29,9 +28,9 @@ from .final_run import Production, outcome_of
 from .price import EXACT_WARMUP as WARMUP
 from .price import (
     LONG_SECONDS,
-    MUCH_MORE,
     TOLD_SECONDS,
     Price,
+    pace_of,
     seconds_of_chains,
     seconds_of_leapfrogs,
 )
@@ -49,9 +48,8 @@ MANY_COLUMNS = 100  # with more columns it is advised to use fewer
 SURELY_LONG = 200.0
 # Trajectories that need more than so many times the steps that they may have are no use.
 CRAWLING = 16.0
-MEASURED_SECONDS = 0.1  # shortest part of a warm-up whose time says how fast chains are
-START = 0.5  # spread of the starting points, in posterior standard deviations
-MOST_HALVINGS = 100  # halvings of it at most: each takes a pass over all rows for each chain
+# Halvings of the spread of starts at most: each takes a pass over all rows for each chain.
+MOST_HALVINGS = 100
 # No chain begins where U is more than so many nats, and one for each parameter, above its mode.
 TOO_HIGH = 100.0
 
@@ -70,11 +68,7 @@ def run_exact(modes, request, watch=None):
     pieces = target.model, Full(), AllRows(), dynamics
     steps = {"step_size": step_size, "adapt": adapt}
     setup = Setup(frame.problem(Full()), *pieces, target.n_rows, **steps)
-    normals = [
-        streams.of_chain(request.seed, k).start.standard_normal(target.n_parameters)
-        for k in range(request.n_chains)
-    ]
-    starts = _within_reach(modes, START * frame.guess(np.array(normals)))
+    starts = _within_reach(modes, frame.starts(request.seed, request.n_chains))
     chains = new_chains(setup, starts, request.seed)
     frame, setup, chains, pace = _warm_up(modes, setup, chains, request, price)
     setup = replace(setup, adapt=False)
@@ -265,7 +259,7 @@ def _constant(log_step):
 
 
 def _warm_up(modes, setup, chains, request, price):
-    """Adapt step and metric; return the frame, the set-up, the chains and their `_pace`."""
+    """Adapt step and metric; return the frame, the set-up, the chains and their pace."""
     frame = modes.frame
     n = WARMUP if request.n_warmup is None else request.n_warmup
     first, second = int(FIRST * n), int(SECOND * n)
@@ -303,14 +297,4 @@ def _warm_up(modes, setup, chains, request, price):
     adapted = replace(setup, step_size=_adapted(chains)) if setup.adapt else setup
     walled = walls.are_bounced_off(chains)
     expected = rest * _seconds_of_a_draw(adapted, frame.target, request, walled)
-    return frame, setup, chains, _pace(taken, expected)
-
-
-def _pace(seconds, expected):
-    """How many times as long as predicted some trajectories have taken, or 1.
-
-    What functions of users cost is not known before. Only warnings may depend on it, since it is
-    not the same in each run, and a busy machine is not told.
-    """
-    is_slow = seconds > max(MEASURED_SECONDS, MUCH_MORE * expected)
-    return seconds / expected if is_slow else 1.0
+    return frame, setup, chains, pace_of(taken, expected)

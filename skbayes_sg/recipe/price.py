@@ -25,6 +25,8 @@ __all__ = [
     "TOLD_SECONDS",
     "Price",
     "leapfrogs_of_chains",
+    "pace_of",
+    "price_of_steps",
     "seconds_of_chains",
     "seconds_of_leapfrogs",
     "seconds_of_rows",
@@ -32,11 +34,11 @@ __all__ = [
     "slowdown_of_batches",
     "warn_if_long",
     "warn_of_lockstep",
-    "warn_of_steps",
 ]
 
 LONG_SECONDS = 60.0  # predicted cost from which a run is not made longer, or gives way to others
 TOLD_SECONDS = 10.0  # predicted cost of chains that comes with a warning
+MEASURED_SECONDS = 0.1  # shortest part of a warm-up whose time says how fast chains are
 MUCH_MORE = 3.0  # a warning is repeated if the predicted cost is so many times what it said
 EXACT_SECONDS = 1.0  # predicted cost up to which chains on all rows replace doubtful draws
 # Predicted cost up to which chains on all rows replace poor draws and noisy gradients.
@@ -173,7 +175,16 @@ class Price:
             self.told = warn_if_long(seconds, self.what, self.remedy, TOLD_SECONDS)
 
 
-def warn_of_steps(seconds, n_steps, n_rows, remedy):
-    """Give a `LongRunWarning` if a run of `n_steps` steps with `n_rows` rows each is long."""
-    what = f"A run of {n_steps} steps with {n_rows} rows each"
-    warn_if_long(seconds, what, remedy, TOLD_SECONDS)
+def pace_of(seconds, expected):
+    """How many times as long as predicted a part of a warm-up has taken, or 1.
+
+    What functions of users cost is not known before. Only warnings may depend on it, since it is
+    not the same in each run, and a busy machine is not told.
+    """
+    is_slow = seconds > max(MEASURED_SECONDS, MUCH_MORE * expected)
+    return seconds / expected if is_slow else 1.0
+
+
+def price_of_steps(n_steps, n_rows, remedy):
+    """The `Price` of a run of `n_steps` steps with `n_rows` rows each."""
+    return Price(f"A run of {n_steps} steps with {n_rows} rows each", remedy)

@@ -16,21 +16,28 @@ from .._base import streams
 from ..diagnostics.step_bias import step_bias
 from ..diagnostics.verdict import DISTANCE, EXCURSION
 from ..diagnostics.verdict import NOISE as BIASED
-from ..engine.run import new_chains, sample, sample_coupled, slopes_at
+from ..engine.run import sample_coupled, slopes_at
 from ..exceptions import StepSizeWarning
 from ..geometry import preconditioning
 from ..gradients import Minibatch
 from ..importance.potential import Potential
 from ..schedules import varies
 from .excursions import excursion
-from .final_run import LONGEST, Production, outcome_of, raise_if_diverged, step_of_draws
+from .final_run import (
+    LONGEST,
+    Production,
+    length_of_run,
+    outcome_of,
+    step_of_draws,
+    warmed_up,
+)
 from .independent import ALL_SCORED
 from .price import (
     LONG_SECONDS,
+    price_of_steps,
     seconds_of_chains,
     seconds_of_steps,
     slowdown_of_batches,
-    warn_of_steps,
 )
 from .tuning import Refused, Tuner
 
@@ -112,25 +119,22 @@ def _produce(tuner, positions, request, watch):
     frame, setup, relaxation = tuner.frame, tuner.setup(), tuner.relaxation()
     if relaxation > SLOW and not request.is_open:
         _warn_slow(tuner, relaxation)
-    thin = request.thin or int(np.clip(relaxation, 1, LONGEST))
-    n_warmup = request.n_warmup
-    if n_warmup is None:
-        n_warmup = int(np.clip(5 * relaxation, 1, 100 * LONGEST))
-        n_warmup += setup.gradient.settling_steps(setup.n_rows, setup.batch_size)
-    _tell_price(tuner, thin, n_warmup)
-    chains = new_chains(setup, positions, request.seed)
-    if n_warmup:
-        _, chains = sample(setup, chains, 1, n_warmup, n_jobs=request.n_jobs)
-        raise_if_diverged(frame, setup, chains, request, tuner.largest_step)
+    thin, n_warmup = length_of_run(setup, relaxation, request)
+    price, told = _tell_price(tuner, thin, n_warmup)
     seconds = seconds_of_steps(tuner.target, request.n_chains, tuner.n)
     seconds *= slowdown_of_batches(tuner.target, tuner.n, tuner.scheme)
     options = {"largest_step": tuner.largest_step, "seconds": seconds}
     production = Production(frame, setup, request, thin, n_warmup, ESS_SHARE, **options)
+    chains = warmed_up(production, positions)
+    price.tell(production.pace * told)
     return production.run(chains, watch)
 
 
 def _tell_price(tuner, thin, n_warmup):
-    """Warn of a run that takes long; raise `Refused` if "auto" has something cheaper."""
+    """Warn of a run that takes long: its `Price`, and the seconds that are predicted.
+
+    Raise `Refused` if "auto" has something cheaper.
+    """
     request, target = tuner.request, tuner.target
     steps = request.n_chains * (n_warmup + thin * request.n_draws) + _coupled_steps(tuner)
     seconds = seconds_of_steps(target, steps, tuner.n)
@@ -139,7 +143,9 @@ def _tell_price(tuner, thin, n_warmup):
     by_noise = isinstance(tuner.gradient, Minibatch) and request.step_size is None
     remedy = LESS_NOISE if by_noise else FEWER_ROWS
     told = slowdown_of_batches(target, tuner.n, tuner.scheme) * seconds
-    warn_of_steps(told, steps, tuner.n, remedy)
+    price = price_of_steps(steps, tuner.n, remedy)
+    price.tell(told)
+    return price, told
 
 
 def _warn_slow(tuner, relaxation):

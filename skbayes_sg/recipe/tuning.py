@@ -26,7 +26,7 @@ from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Preferential, Uniform
 from .final_run import LONGEST
 from .measure import SKETCH, WIDE_SKETCH, Survey
-from .price import seconds_of_steps, slowdown_of_batches, warn_of_steps
+from .price import price_of_steps, seconds_of_steps, slowdown_of_batches
 
 __all__ = ["Refused", "Tuner", "coordinates_of", "has_few_rows"]
 
@@ -357,7 +357,7 @@ class Tuner:
         if first:
             told = slowdown_of_batches(self.target, self.n, self.scheme) * seconds
             remedy = SHORTER_FITS if self.request.is_open else SHORTER_PILOTS
-            warn_of_steps(told, steps, self.n, remedy)
+            price_of_steps(steps, self.n, remedy).tell(told)
         _, chains = sample(setup, chains, 1, drop, n_jobs=self.request.n_jobs)
         draws, chains = sample(setup, chains, PILOT_DRAWS, spacing, n_jobs=self.request.n_jobs)
         if any(chain.diverged for chain in chains):

@@ -220,7 +220,7 @@ def test_wide_tables_are_advised_of_levels_and_learned_scales():
 )
 def test_slow_functions_are_told_by_the_time_of_the_warm_up(seconds, pace):
     """Trajectories that are expected to take half a second, or a thousandth."""
-    assert full_data._pace(seconds, 1e-3 if seconds < 0.1 else 0.5) == pace
+    assert price.pace_of(seconds, 1e-3 if seconds < 0.1 else 0.5) == pace
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ from skbayes_sg.exceptions import StepSizeWarning
 from skbayes_sg.geometry.modes import Modes
 from skbayes_sg.gradients import SAGA, SVRG, ControlVariate, Minibatch, Taylor
 from skbayes_sg.inspection.full_scores import full_scores
-from skbayes_sg.recipe import stochastic
-from skbayes_sg.recipe.final_run import step_of_draws
+from skbayes_sg.recipe import final_run, stochastic
+from skbayes_sg.recipe.final_run import Production, step_of_draws
 from skbayes_sg.recipe.request import Request
 from skbayes_sg.recipe.stochastic import run_stochastic
 from skbayes_sg.recipe.tuning import Refused, Tuner
@@ -171,20 +171,18 @@ def test_messages_about_large_steps_do_not_stop_at_first_order():
 @pytest.mark.filterwarnings("ignore::skbayes_sg.exceptions.StepSizeWarning")
 def test_warm_up_and_thinning(monkeypatch, asked, h, thin, warmup):
     steps = []
-    monkeypatch.setattr(stochastic, "sample", lambda s, c, n, t, **_: steps.append(n * t) or (0, c))
-    monkeypatch.setattr(
-        stochastic, "Production", lambda *a, **_: SimpleNamespace(run=lambda *_: (a[3], []))
-    )
+    monkeypatch.setattr(final_run, "sample", lambda s, c, n, t, **_: steps.append(n * t) or (0, c))
+    monkeypatch.setattr(Production, "run", lambda self, *_: (self.thin, []))
     tuner = tuner_of(make_scene("gaussian", n_rows=N), h, **asked)
     made, _ = stochastic._produce(tuner, np.zeros((4, 3)), tuner.request, None)
-    assert (made, steps) == (thin, [warmup])
+    assert (made, sum(steps)) == (thin, warmup)
 
 
 @pytest.mark.parametrize(("h", "slow"), [(1e-3, False), (4.1e-4, False), (3.9e-4, True)])
 def test_chains_that_forget_slowly_are_told(monkeypatch, h, slow):
     # 2/h steps forget: 5000 of them leave tanh(1000/10 000) = 0.1 of the draws 1000 steps apart
-    monkeypatch.setattr(stochastic, "sample", lambda s, c, n, t, **_: (0, c))
-    monkeypatch.setattr(stochastic, "Production", lambda *a, **_: SimpleNamespace(run=lambda *_: 0))
+    monkeypatch.setattr(final_run, "sample", lambda s, c, n, t, **_: (0, c))
+    monkeypatch.setattr(Production, "run", lambda *_: 0)
     tuner = tuner_of(make_scene("gaussian", n_rows=N), h, sampler=SGLD())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
