@@ -153,12 +153,13 @@ class CustomDensity(DensityEstimator):
         mode.
     gradient : str or Gradient, default="auto"
         "minibatch", "svrg", "saga" (which remembers a gradient for each row), "control_variate" or
-        "full". "auto" is "minibatch".
+        "full". "auto" is "minibatch"; or "svrg" if the step size is "auto" as well, and chains are
+        then predicted to need less time.
     subsampling : str or Subsampling, default="auto"
         "uniform", "uniform_without_replacement" or "blocks". "auto" is "uniform".
     batch_size : "auto", int or float, default="auto"
         Number of rows in each step of a stochastic gradient, or their share of all rows; "auto" is
-        100.
+        100, or all rows if the step size is "auto" as well, and chains then need less time.
     step_size : "auto", float or Schedule, default="auto"
         The step size h in the coordinates of the chain. For stochastic gradients "auto" follows
         from the measured noise of the gradient.

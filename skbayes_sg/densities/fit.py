@@ -7,7 +7,8 @@ a step size are given, neither a centre nor a Hessian is needed: such chains run
 If the step size of a stochastic gradient is not given, it follows from the noise of the rows'
 gradients. Noise of covariance C in the coordinates of the chain raises a variance by the share
 ``inflation(h) C`` in every direction; h is such that this is `INFLATION` for the largest eigenvalue
-of C.
+of C. Where gradient or batch size are not given either, those are chosen with which chains are
+predicted to forget soonest where they were: batches of `BATCH` rows, all rows, or SVRG.
 """
 
 import warnings
@@ -25,7 +26,7 @@ from ..exceptions import InvalidParameterError, SamplerConvergenceWarning, StepS
 from ..geometry import preconditioning
 from ..geometry.frame import START
 from ..geometry.modes import Modes
-from ..gradients import SAGA, Full, Minibatch
+from ..gradients import SAGA, SVRG, Full, Minibatch
 from ..recipe.final_run import (
     Production,
     check_derivatives,
@@ -57,7 +58,9 @@ INFLATION = 0.02  # share that gradient noise, and that the step size, may add t
 # Largest step size that is chosen, however small the noise is: elsewhere the curvature is several
 # times that at the mode.
 LARGEST_STEP = 0.03
-BATCH = 100  # default number of rows in each step
+BATCH = 100  # default number of rows in each step, where all rows do not take less time
+# Rows that SVRG reads for each row of a batch: it twice, and all rows once in N/n steps.
+ROWS_OF_SVRG = 3
 NOISE_ROWS, NOISE_POINTS = 1000, 4  # numbers of rows and of points at which the noise is measured
 ESS_SHARE = 0.25  # effective sample size that is aimed at, as a share of the number of draws
 # A chain has diverged if a coordinate is larger than this many times its starting values or width.
@@ -275,15 +278,14 @@ def _run_stochastic(modes, request, watch=None):
     frame = modes.frame
     target, N = frame.target, frame.target.n_rows
     dynamics, gradient = request.sampler or BAOAB(), request.gradient or Minibatch()
-    n = min(N, request.batch_size or BATCH)
+    n, step_size = min(N, request.batch_size or BATCH), request.step_size
     _check_memory(gradient, target, request)
     if gradient.uses_constant:
         frame = with_row_terms(frame)
     spread = frame.starts(request.seed, request.n_chains)
-    step_size = request.step_size
     if step_size is None:
-        noise = _expected_noise(frame, gradient, n, spread / START, request.seed)
-        step_size = Constant(noise.step_for(dynamics))
+        gradient, n, h = _fastest(frame, dynamics, gradient, n, spread / START, request)
+        step_size = Constant(h)
     scheme = request.subsampling or Uniform()
     units = np.eye(target.n_parameters) if frame.dense else np.ones((1, target.n_parameters))
     widths = np.abs(frame.guess(units)).max(axis=0)
@@ -296,6 +298,27 @@ def _run_stochastic(modes, request, watch=None):
         return outcome_of(made, frame)
     _warn_biased(inflation, setup)
     return outcome_of(made, frame, {"inflation": inflation}, {"inflation": inflation})
+
+
+def _fastest(frame, dynamics, gradient, n, points, request):
+    """The gradient, the batch size and the step h with which chains forget where they were soonest.
+
+    There is only one choice where gradient and batch size are given. The noise of a gradient, from
+    which h follows, is that at the `points`.
+    """
+    N, choices = frame.target.n_rows, [(gradient, n)]
+    if n < N and isinstance(gradient, Minibatch) and request.batch_size is None:
+        choices.append((gradient, N))
+    if n < N and request.gradient is None:
+        choices.append((SVRG(), n))
+    flat, found = 1.0 if frame.whitened else frame.curvature_range[0], []
+    for own, size in choices:
+        noise = _expected_noise(frame, own, size, points, request.seed)
+        h = noise.step_for(dynamics)
+        rows = ROWS_OF_SVRG * size if isinstance(own, SVRG) else size
+        seconds = seconds_of_steps(frame.target, 1, rows) * slowdown_of_batches(frame.target, size)
+        found.append((seconds * max(1.0, dynamics.relaxation_steps(h, flat)), own, size, h))
+    return min(found, key=lambda one: one[0])[1:]
 
 
 def _check_memory(gradient, target, request):
