@@ -59,8 +59,6 @@ INFLATION = 0.02  # share that gradient noise, and that the step size, may add t
 # times that at the mode.
 LARGEST_STEP = 0.03
 BATCH = 100  # default number of rows in each step, where all rows do not take less time
-# Rows that SVRG reads for each row of a batch: it twice, and all rows once in N/n steps.
-ROWS_OF_SVRG = 3
 NOISE_ROWS, NOISE_POINTS = 1000, 4  # numbers of rows and of points at which the noise is measured
 ESS_SHARE = 0.25  # effective sample size that is aimed at, as a share of the number of draws
 # A chain has diverged if a coordinate is larger than this many times its starting values or width.
@@ -279,6 +277,8 @@ def _run_stochastic(modes, request, watch=None):
     target, N = frame.target, frame.target.n_rows
     dynamics, gradient = request.sampler or BAOAB(), request.gradient or Minibatch()
     n, step_size = min(N, request.batch_size or BATCH), request.step_size
+    if n >= N:
+        gradient = Full()
     _check_memory(gradient, target, request)
     if gradient.uses_constant:
         frame = with_row_terms(frame)
@@ -286,11 +286,11 @@ def _run_stochastic(modes, request, watch=None):
     if step_size is None:
         gradient, n, h = _fastest(frame, dynamics, gradient, n, spread / START, request)
         step_size = Constant(h)
-    scheme = request.subsampling or Uniform()
+    n, scheme = (N, AllRows()) if isinstance(gradient, Full) else (n, request.subsampling)
     units = np.eye(target.n_parameters) if frame.dense else np.ones((1, target.n_parameters))
     widths = np.abs(frame.guess(units)).max(axis=0)
     far = FAR * np.maximum(np.abs(spread).max(axis=0), widths)
-    pieces = target.model, gradient, scheme, dynamics
+    pieces = target.model, gradient, scheme or Uniform(), dynamics
     setup = Setup(frame.problem(gradient), *pieces, n, step_size=step_size, bounds=far)
     made, thin = _produce(frame, setup, modes.begun(spread), request, watch)
     inflation = _inflation(frame, setup, made, thin, request)
@@ -308,17 +308,21 @@ def _fastest(frame, dynamics, gradient, n, points, request):
     """
     N, choices = frame.target.n_rows, [(gradient, n)]
     if n < N and isinstance(gradient, Minibatch) and request.batch_size is None:
-        choices.append((gradient, N))
+        choices.append((Full(), N))
     if n < N and request.gradient is None:
         choices.append((SVRG(), n))
     flat, found = 1.0 if frame.whitened else frame.curvature_range[0], []
     for own, size in choices:
         noise = _expected_noise(frame, own, size, points, request.seed)
         h = noise.step_for(dynamics)
-        rows = ROWS_OF_SVRG * size if isinstance(own, SVRG) else size
-        seconds = seconds_of_steps(frame.target, 1, rows) * slowdown_of_batches(frame.target, size)
+        seconds = _seconds_of_a_step(frame.target, own, size)
         found.append((seconds * max(1.0, dynamics.relaxation_steps(h, flat)), own, size, h))
     return min(found, key=lambda one: one[0])[1:]
+
+
+def _seconds_of_a_step(target, gradient, n):
+    """Predicted seconds of a step of one chain with batches of n rows."""
+    return seconds_of_steps(target, gradient.reads, n) * slowdown_of_batches(target, n)
 
 
 def _check_memory(gradient, target, request):
@@ -337,8 +341,8 @@ def _produce(frame, setup, positions, request, watch):
     h, dynamics = first_step(setup.step_size), setup.dynamics
     flat, steep = (1.0, 1.0) if frame.whitened else frame.curvature_range
     thin, n_warmup = length_of_run(setup, dynamics.relaxation_steps(h, flat), request)
-    seconds = seconds_of_steps(frame.target, request.n_chains, setup.batch_size)
-    seconds *= slowdown_of_batches(frame.target, setup.batch_size)
+    one = _seconds_of_a_step(frame.target, setup.gradient, setup.batch_size)
+    seconds = request.n_chains * one
     steps = n_warmup + thin * request.n_draws
     price = price_of_steps(request.n_chains * steps, setup.batch_size, SHORTER)
     price.tell(seconds * steps)

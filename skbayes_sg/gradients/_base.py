@@ -44,6 +44,8 @@ class Gradient(BaseEstimator):
         Whether the noise vanishes at the centre and grows with the distance from it.
     exact_share : float
         Factor by which `exact` is multiplied, for interpolations between estimators.
+    reads : float
+        Rows that are read for each row of a batch, for predictions of the time of a step.
     kernel : compiled function
         The kernel that turns terms into a gradient: `skbayes_sg.kernels.gradient.gradient`, or
         another one with the same arguments for estimators that remember past steps.
@@ -55,6 +57,7 @@ class Gradient(BaseEstimator):
     uses_linear = False
     exact_share = 1.0
     uses_centre = False
+    reads = 1.0
 
     def measured(self, n_rows, batch_size):
         """Return estimators whose noise, each times a factor, adds up to that of this one.

@@ -125,6 +125,7 @@ class SVRG(Gradient):
 
     terms = staticmethod(Minibatch.terms)
     kernel = staticmethod(_gradient)
+    reads = 3.0  # a row at θ and at θ̃, and, by default, another one at the next refresh
 
     def __init__(self, refresh: int | None = None, anchor_size: int | None = None) -> None:
         self.refresh = refresh

@@ -370,6 +370,34 @@ def test_densities_without_a_maximum_are_refused(f, said):
             model.fit(x[:, None])
 
 
+def test_batches_of_all_rows_are_all_rows():
+    """Drawn with replacement, they would have a noise that the step does not allow for."""
+    options = {"sampler": "sgld", "n_draws": 20, "thin": 5, "n_warmup": 10}
+    own = made(batch_size=len(y), **options).fit(x[:, None], y)
+    full = made(gradient="full", **options).fit(x[:, None], y)
+    assert (own.gradient_, own.subsampling_) == ("full", "all_rows")
+    np.testing.assert_array_equal(own.posterior_.flat, full.posterior_.flat)
+
+
+@pytest.mark.parametrize(
+    ("times", "options", "gradient", "n"),
+    [
+        (2, {}, "full", 160),
+        (100, {}, "svrg", 100),
+        (2, {"batch_size": 20}, "svrg", 20),
+        (2, {"gradient": "minibatch", "batch_size": 20}, "minibatch", 20),
+        (100, {"gradient": "minibatch"}, "full", 8000),
+        (100, {"step_size": 1e-4}, "minibatch", 100),
+    ],
+)
+def test_rows_of_steps_are_those_that_take_the_least_time(times, options, gradient, n):
+    options = {"sampler": "baoab", "n_draws": 2, "thin": 1, "n_warmup": 1} | options
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two draws are few
+        model = made(**options).fit(np.tile(x, times)[:, None], np.tile(y, times))
+    assert (model.gradient_, model.batch_size_) == (gradient, n)
+
+
 @pytest.mark.parametrize("options", [{}, {"sampler": "sgld", "step_size": 1e-4, "n_warmup": 9}])
 def test_derivatives_that_are_wrong_only_where_the_posterior_is(options):
     def wrong(theta, row):

@@ -19,6 +19,7 @@ from skbayes_sg.exceptions import PriorConflictWarning
 from skbayes_sg.kernels.layout import FACT_WEIGHT, FACT_Y
 from skbayes_sg.metrics import posterior_predictive_check
 from skbayes_sg.priors import Normal
+from skbayes_sg.recipe import choose
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((200, 2))
@@ -252,6 +253,21 @@ def test_derivatives_that_are_wrong_only_where_the_posterior_is():
     for options in ({}, {"sampler": "sgld", "step_size": 1e-3, "n_warmup": 50, "thin": 1}):
         with pytest.raises(ValueError, match=r"not that of its log_likelihood: .* in sigma is "):
             model.set_params(**options).fit(X, narrow)
+
+
+def test_derivatives_that_are_wrong_only_at_the_mode(monkeypatch):
+    """They are told before chains are run, which may take long by wrong derivatives."""
+    monkeypatch.setattr(choose, "run_exact", lambda *_: pytest.fail("chains have been run"))
+
+    def wrong(eta, y, sigma):
+        z = (y - eta) / sigma
+        return z / sigma, (z * z - 1.0) / sigma if sigma > 0.05 else z * z / sigma
+
+    rng = np.random.default_rng(0)
+    narrow = 1.0 + X[:, 0] + 0.02 * rng.normal(size=len(X))
+    model = counts(log_likelihood=normal, extras={"sigma": "half_normal"}, derivative=wrong)
+    with pytest.raises(ValueError, match="not that of its log_likelihood"):
+        model.set_params(sampler="hmc").fit(X, narrow)
 
 
 def test_a_derivative_in_the_logarithm_is_told():

@@ -2033,6 +2033,31 @@ MUTANTS = [
         "self.weight * (self.y - 0.5) / omega", "2.0 * self.weight * (self.y - 0.5) / omega",
         "test_augmented.py::test_a_flat_intercept_and_whole_rows",
     ),
+    Mutant(
+        "rows drawn with replacement where a batch has all", "densities/fit.py",
+        "    if n >= N:\n        gradient = Full()\n", "",
+        "test_custom_density.py::test_batches_of_all_rows_are_all_rows",
+    ),
+    Mutant(
+        "gradients chosen by the number of steps alone", "densities/fit.py",
+        "found.append((seconds * max(", "found.append((max(",
+        "test_custom_density.py::test_rows_of_steps_are_those_that_take_the_least_time",
+    ),
+    Mutant(
+        "derivatives that are not compared at draws", "densities/fit.py",
+        "    check_derivatives(target, outcome.draws)\n", "",
+        "test_custom_density.py::test_derivatives_that_are_wrong_only_where_the_posterior_is",
+    ),
+    Mutant(
+        "derivatives that are not compared at the mode", "recipe/choose.py",
+        "    target.model.check_derivatives(target, centre.theta)\n", "",
+        "test_custom_regressor.py::test_derivatives_that_are_wrong_only_at_the_mode",
+    ),
+    Mutant(
+        "moments of effects whose parts have one mean", "groups/effect_moments.py",
+        " + np.square(off) * (self.n * other.n / n)", "",
+        "test_effect_moments.py::test_parts_of_any_size_have_the_moments_of_all",
+    ),
 ]  # fmt: skip
 
 
