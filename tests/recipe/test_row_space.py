@@ -146,6 +146,14 @@ def test_a_fit_has_the_posterior_of_a_single_direction():
     assert abs(unseen.std() / (1.5 * np.linalg.norm(other)) - 1.0) < 5.0 / np.sqrt(2.0 * len(along))
 
 
+def test_the_request_in_the_span_has_the_parameters_that_are_reported():
+    space = RowSpace(wide(Logistic()))
+    request = Request(seed=7, parameters=lambda theta: 2.0 * theta)
+    a = np.random.default_rng(1).normal(size=(2, 5, space.rank + 1))
+    theta = space.draws(a, streams.of_complement(7))
+    np.testing.assert_array_equal(space.request(request).parameters(a), 2.0 * theta)
+
+
 @pytest.mark.slow
 def test_chains_are_judged_by_the_parameters_that_are_reported():
     """Whose sizes are those that `check` finds, and not those of coordinates of the span."""

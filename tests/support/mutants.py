@@ -1240,7 +1240,7 @@ MUTANTS = [
     Mutant(
         "chains in the span of the rows are judged there", "recipe/row_space.py",
         "names=(), start=start, parameters=parameters)", "names=(), start=start)",
-        "test_row_space.py::test_chains_are_judged_by_the_parameters_that_are_reported",
+        "test_row_space.py::test_the_request_in_the_span_has_the_parameters_that_are_reported",
     ),
     Mutant(
         "chance in the sizes of independent draws", "diagnostics/verdict.py",
@@ -1839,7 +1839,7 @@ MUTANTS = [
     Mutant(
         "sums whose prior has no gradient", "engine/metropolis.py",
         "    prior_gradient(prior, theta, g)\n", "",
-        "test_row_densities.py::test_chains_by_sums_are_those_by_rows",
+        "test_walls.py::test_chains_follow_a_naive_statement",
     ),
     Mutant(
         "order and signs of the first mode only", "densities/ica_modes.py",
