@@ -42,7 +42,7 @@ DIVERGENT = 0.002  # share of trajectories that diverge
 WALL = 0.01  # share of trajectories that meet walls, beyond which scores do not judge draws
 PARETO_K = 0.7  # Pareto k of importance weights, above which averages do not converge
 # Posterior standard deviations by which quadratics in place of earlier rows (`partial_fit`) may
-# have moved a mean.
+# have moved a mean: an upper estimate, and a note from `SHIFT` on.
 UPDATE = 0.6
 MODE_GAP = 0.01  # error of the share of a mode in the draws, reported as 0 where chains cross
 FEW_DRAWS = 100  # with fewer draws of each chain, R-hat may exceed its limit by chance
@@ -595,7 +595,9 @@ def _check_evidence(examination, evidence, skipped=()):
     apart = "their combination does not hold (see combine_check_)"
     judge("shards_disagree", "shards", 0.5, apart, COMBINED)
     moved = "posterior means may be off by {value:.2f} posterior sd"
-    judge("update_error", "earlier rows", UPDATE, moved, BATCHES)
+    error = np.max(np.abs(evidence.get("update_error", 0.0)))
+    is_small = SHIFT < error <= UPDATE
+    judge("update_error", "earlier rows", SHIFT if is_small else UPDATE, moved, BATCHES, is_small)
     degrees = 1.0 / max(np.max(evidence.get("heavy_tail", 1.0)), 1e-9)
     falls = f"the density falls as that of Student's t with df={degrees:.3g}"
     heavy = "Its mean and spread are unreliable, if they exist, however many draws are made: use a "

@@ -6,6 +6,7 @@ with units u_j that are 1, or adapt to the columns where the scale of the prior 
 Under the horseshoe each θ_j also has a scale λ_j of its own: see `skbayes_sg.priors.horseshoe`.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,6 +144,8 @@ def _blocks_of(scale_groups, n_features, names, said):
         return np.arange(n_features), known
     if isinstance(scale_groups, dict):
         return _of_lists(list(scale_groups.values()), map(str, scale_groups), known, said)
+    if not isinstance(scale_groups, Iterable):
+        raise _wrong(said, f"got {scale_groups!r}")
     entries = list(scale_groups)
     if any(isinstance(entry, (list, tuple, np.ndarray)) for entry in entries):
         return _of_lists(entries, map(str, range(len(entries))), known, said)

@@ -273,6 +273,15 @@ def test_an_infinite_error_is_an_error():
     assert check_draws(draws, evidence={"update_error": np.full(3, np.nan)})
 
 
+@pytest.mark.parametrize(("error", "is_note", "found"), [(0.1, 0, 0), (0.3, 1, 1), (0.7, 0, 1)])
+def test_errors_of_earlier_rows_are_noted_before_they_are_found(error, is_note, found):
+    draws, _ = gaussian()
+    verdict = check_draws(draws, evidence={"update_error": np.full(3, error)})
+    own = [finding for finding in verdict.findings if finding.name == "earlier rows"]
+    assert (len(own), sum(finding.is_note for finding in own)) == (found, is_note)
+    assert bool(verdict) == (not found or bool(is_note))
+
+
 def test_evidence_of_a_fit():
     draws = gaussian()[0]
     good = {

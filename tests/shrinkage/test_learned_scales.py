@@ -278,6 +278,7 @@ WRONG = {
         Normal(scale=HalfCauchy(-1.0)),
         r"scale of prior__scale=HalfCauchy\(scale=-1.0\) must be a positive finite number, got -1",
     ),
+    "number": (Normal(scale=HalfCauchy(1.0), scale_groups=3), "got 3"),
     "word": (Normal(scale=HalfCauchy(1.0), scale_groups="rows"), "got 'rows'"),
     "labels": (Normal(scale=HalfCauchy(1.0), scale_groups=[0, 1]), "2 labels for 4 columns"),
     "twice": (Normal(scale=HalfCauchy(1.0), scale_groups=[[0, 1], [1, 2, 3]]), "in two blocks"),

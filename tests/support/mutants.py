@@ -663,7 +663,7 @@ MUTANTS = [
     ),
     Mutant(
         "weights ignored by predictions", "estimators/_at_all_draws.py",
-        "np.tile(weights, self.posterior_.n_chains)", "None",
+        "return self.posterior_.pooled_weights", "return None",
         "test_weights.py::test_predictions_are_weighted[2]",
     ),
     Mutant(
@@ -1560,8 +1560,8 @@ MUTANTS = [
         f"{STOCHASTIC}::test_two_failures_call_for_all_rows",
     ),
     Mutant(
-        "warm-up before the table has settled", "recipe/stochastic.py",
-        "        n_warmup += setup.gradient.settling_steps(setup.n_rows, setup.batch_size)\n", "",
+        "warm-up before the table has settled", "recipe/final_run.py",
+        "LONGEST_WARMUP)) + settling", "LONGEST_WARMUP))",
         f"{STOCHASTIC}::test_warm_up_and_thinning",
     ),
     Mutant(
