@@ -36,7 +36,6 @@ from scipy import linalg
 from scipy.special import logsumexp
 
 from .._base import streams
-from ..models import Robust
 from ..priors import Flat, Laplace, Normal, StudentT
 from ..priors.columns import KIND, LOC, POWER, SCALE, SHAPE
 from ..priors.families import of_family
@@ -229,7 +228,7 @@ def _is_same_mode(one, other):
 def _is_degenerate(theta, frame):
     """Whether the noise of robust regression is at its floor at θ, and is not at the centre."""
     target = frame.target
-    if not isinstance(target.model, Robust):
+    if not target.model.heavy_tailed:
         return False
     floor = AT_FLOOR * target.prior[-2, LOC]
     return bool(np.exp(theta[-2]) < floor < np.exp(frame.centre.theta[-2]))
@@ -306,7 +305,7 @@ class _Search:
             self.descend(start)
         if len(self.heavy):
             self._moves(self._moves_from)
-        if isinstance(self.target.model, Robust):  # not said to be incomplete if time runs out
+        if self.target.model.heavy_tailed:  # not said to be incomplete if time runs out
             self._moves(self._turned_from, told=False)
 
     def others(self):
@@ -368,9 +367,9 @@ class _Search:
     def _starts(self):
         """Yield starting points of descents that are far from each other: see the module."""
         target, first = self.target, starting_point(self.target.prior)
-        if isinstance(target.model, Robust):
+        if target.model.heavy_tailed:
             yield from robust_starts(target)
-        if len(self.heavy) or not isinstance(target.model, Robust):
+        if len(self.heavy) or not target.model.heavy_tailed:
             yield self._under_normal(first, WIDE)
             null = self._under_normal(first, NARROW)
             yield null

@@ -18,7 +18,6 @@ import numpy as np
 from scipy import linalg
 
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
-from ..models import Robust
 from .robust_modes import design_of, least_noise, robust_starts
 
 __all__ = ["has_collapsed", "is_near", "may_collapse", "weighted_centre"]
@@ -34,7 +33,7 @@ ALL_STARTS = 100  # coefficients up to which fits of parts of the rows are tried
 def may_collapse(target):
     """Whether the noise may collapse: robust regression, with more rows than parameters but few."""
     D, total = target.n_parameters, target.total_weight
-    return isinstance(target.model, Robust) and D < min(total, target.n_rows) <= ROWS_EACH * D
+    return target.model.heavy_tailed and D < min(total, target.n_rows) <= ROWS_EACH * D
 
 
 def is_near(target, theta):

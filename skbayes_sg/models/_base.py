@@ -73,6 +73,9 @@ class Model:
     location_scale : bool
         Whether y is the first predictor plus noise whose unknown scale is the first of the extras,
         so that adding a number to all responses moves the intercept alone.
+    heavy_tailed : bool
+        Whether rows may be outliers: ℓ_i grows so slowly that a posterior may have several modes,
+        at each of which other rows are given up.
     has_edge : bool
         Whether the densities of the positive parameters need not vanish at zero.
     convex : bool
@@ -102,6 +105,7 @@ class Model:
     discrete = False
     normal = False
     location_scale = False
+    heavy_tailed = False
     has_edge = False
     convex = False
     convex_in_first = False
@@ -127,7 +131,13 @@ class Model:
         return x
 
     def check_derivatives(self, target, theta):
-        """Raise an error if derivatives are wrong at θ, as those of a user's function may be."""
+        """Raise an error if derivatives are wrong at θ, as those of a user's function may be.
+
+        Parameters
+        ----------
+        target : skbayes_sg.engine.target.Target
+        theta : array of shape (n_parameters,)
+        """
 
     @property
     def cost_of_all(self):

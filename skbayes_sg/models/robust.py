@@ -174,6 +174,7 @@ class Robust(Model):
     n_extra = 2
     separable = False
     location_scale = True
+    heavy_tailed = True
     loss = staticmethod(_loss)
     add_losses = staticmethod(_add_losses)
     add_shifted = staticmethod(_add_shifted)

@@ -47,7 +47,7 @@ from ..geometry.modes import find_modes
 from ..gradients import Full
 from ..importance.fit import MOST_WARPED
 from ..kernels.layout import FACT_Y
-from ..models import Linear, NegativeBinomial, Robust
+from ..models import Robust
 from ..priors import Flat
 from ..priors.families import of_family, tail
 from ..priors.flat import PositiveFlat
@@ -185,7 +185,7 @@ def _tail_of_noise(target):
     extras = target.prior[-target.model.n_extra :]
     if of_family(extras, PositiveFlat).any():
         return -1.0
-    is_scale = isinstance(target.model, (Linear, NegativeBinomial, Robust))
+    is_scale = target.model.location_scale or target.model.discrete
     return tail(extras[0]) if is_scale else np.inf
 
 
@@ -224,7 +224,7 @@ def check_noise(target):
     df = _tail_of_noise(target)
     # Weights whose sum should be a whole number reach it only to within rounding errors.
     proper = total > (flat - df) * (1.0 + ROUNDED)
-    if isinstance(target.model, Robust):
+    if target.model.heavy_tailed:
         proper = proper and total > flat * (1.0 - ROUNDED)
     if proper:
         return

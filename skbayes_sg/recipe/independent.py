@@ -26,7 +26,6 @@ from ..importance.lockstep import Budget
 from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws, draws_of_chains
 from ..importance.scores import gradients_for_scores
-from ..models import Robust
 from ..priors import StudentT
 from ..priors.families import of_family
 from .crossing import told_of_search
@@ -191,7 +190,7 @@ def may_grow(proposals, request):
     is too narrow to be found by a mixture, and chains find it, or do not converge.
     """
     target = proposals[0].frame.target
-    few = target.n_parameters <= MOST_GROWN and not isinstance(target.model, Robust)
+    few = target.n_parameters <= MOST_GROWN and not target.model.heavy_tailed
     seconds = EVALUATED * seconds_of_rows(target, target.n_rows)
     return few and seconds <= max(GROWING_SECONDS, seconds_of_chains(target, request))
 
