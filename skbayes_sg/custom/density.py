@@ -159,7 +159,8 @@ class CustomDensity(DensityEstimator):
         "uniform", "uniform_without_replacement" or "blocks". "auto" is "uniform".
     batch_size : "auto", int or float, default="auto"
         Number of rows in each step of a stochastic gradient, or their share of all rows; "auto" is
-        100, or all rows if the step size is "auto" as well, and chains then need less time.
+        100, or a tenth of at most 100 rows if a gradient or a scheme is given; or all rows if the
+        step size is "auto" as well, and chains then need less time.
     step_size : "auto", float or Schedule, default="auto"
         The step size h in the coordinates of the chain. For stochastic gradients "auto" follows
         from the measured noise of the gradient.

@@ -58,6 +58,7 @@ INFLATION = 0.02  # share that gradient noise, and that the step size, may add t
 # Largest step size that is chosen, however small the noise is: elsewhere the curvature is several
 # times that at the mode.
 LARGEST_STEP = 0.03
+FEWER = 10  # a gradient that is asked for has at least so many batches
 BATCH = 100  # default number of rows in each step, where all rows do not take less time
 NOISE_ROWS, NOISE_POINTS = 1000, 4  # numbers of rows and of points at which the noise is measured
 ESS_SHARE = 0.25  # effective sample size that is aimed at, as a share of the number of draws
@@ -277,6 +278,8 @@ def _run_stochastic(modes, request, watch=None):
     target, N = frame.target, frame.target.n_rows
     dynamics, gradient = request.sampler or BAOAB(), request.gradient or Minibatch()
     n, step_size = min(N, request.batch_size or BATCH), request.step_size
+    if n >= N and request.batch_size is None and request.names_few_rows:
+        n = max(1, N // FEWER)
     if n >= N:
         gradient = Full()
     _check_memory(gradient, target, request)

@@ -61,7 +61,7 @@ def scorer(strategy, draws, exploration, rng):
     check_within("exploration", exploration, "recommend", *ends, wanted=wanted)
 
     def thompson(codes):
-        return scores_under_a_draw(draws.at(rng.randint(len(draws.alpha))), codes, rng)
+        return scores_under_a_draw(draws.at(rng.integers(len(draws.alpha))), codes, rng)
 
     def optimistic(codes):
         f, g, spread, _ = predictive(draws, codes)

@@ -387,6 +387,8 @@ def test_batches_of_all_rows_are_all_rows():
         (2, {"batch_size": 20}, "svrg", 20),
         (2, {"gradient": "minibatch", "batch_size": 20}, "minibatch", 20),
         (100, {"gradient": "minibatch"}, "full", 8000),
+        (1, {"gradient": "saga"}, "saga", 8),
+        (1, {}, "full", 80),
         (100, {"step_size": 1e-4}, "minibatch", 100),
     ],
 )
