@@ -141,6 +141,8 @@ class Posterior:
     # (draws, labels) whose R-hat and effective sample sizes `check` examines in place of those of
     # the parameters, for models whose parameters are not identified; None for all others.
     judged: Any = None
+    # The labels before `with_labels`, where these name classes and columns; otherwise None.
+    _labels_before: Any = None
 
     def __init__(
         self,
@@ -159,7 +161,7 @@ class Posterior:
     ) -> None:
         self.flat = checked_draws(flat)
         self.shapes = checked_shapes(shapes, self.flat.shape[2])
-        self.labels = self._labels_of_fit = self._checked_labels(labels)
+        self.labels = self._checked_labels(labels)
         self.origin = dict(origin or {})
         self.weights = weighting.normalised(weights, self.n_draws)
         self.scores, self.scores_of = checked_scores(scores, self.flat), scores_of
@@ -428,7 +430,8 @@ class Posterior:
 
         Where there are several rows, `with_labels` does not change them.
         """
-        return of_classes.names_of_axes(self._labels_of_fit, self.shapes, self.classes)
+        labels = self._labels_before or self.labels
+        return of_classes.names_of_axes(labels, self.shapes, self.classes)
 
     def contrast(self, first: Any = None, reference: Any = None) -> "Posterior":
         """Posterior of the differences between the coefficients of classes.
@@ -578,8 +581,8 @@ class Posterior:
         """
         other = copy(self)
         other.labels = checked_labels(labels, self.flat.shape[2])
-        if math.prod(self.shapes.get("coef", (1,))[:-1]) == 1:  # else labels name classes as well
-            other._labels_of_fit = other.labels
+        if math.prod(self.shapes.get("coef", (1,))[:-1]) > 1:
+            other._labels_before = self._labels_before or self.labels
         return other
 
     def with_scores(self, scores: np.ndarray, scores_of: str = "all rows") -> "Posterior":
