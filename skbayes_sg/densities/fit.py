@@ -276,12 +276,8 @@ def _run_stochastic(modes, request, watch=None):
     """Return the `Outcome` of chains of a stochastic-gradient sampler."""
     frame = modes.frame
     target, N = frame.target, frame.target.n_rows
-    dynamics, gradient = request.sampler or BAOAB(), request.gradient or Minibatch()
-    n, step_size = min(N, request.batch_size or BATCH), request.step_size
-    if n >= N and request.batch_size is None and request.names_few_rows:
-        n = max(1, N // FEWER)
-    if n >= N:
-        gradient = Full()
+    dynamics, step_size = request.sampler or BAOAB(), request.step_size
+    gradient, n = _asked(request, N)
     _check_memory(gradient, target, request)
     if gradient.uses_constant:
         frame = with_row_terms(frame)
@@ -289,11 +285,11 @@ def _run_stochastic(modes, request, watch=None):
     if step_size is None:
         gradient, n, h = _fastest(frame, dynamics, gradient, n, spread / START, request)
         step_size = Constant(h)
-    n, scheme = (N, AllRows()) if isinstance(gradient, Full) else (n, request.subsampling)
+    scheme = AllRows() if isinstance(gradient, Full) else request.subsampling or Uniform()
     units = np.eye(target.n_parameters) if frame.dense else np.ones((1, target.n_parameters))
     widths = np.abs(frame.guess(units)).max(axis=0)
     far = FAR * np.maximum(np.abs(spread).max(axis=0), widths)
-    pieces = target.model, gradient, scheme or Uniform(), dynamics
+    pieces = target.model, gradient, scheme, dynamics
     setup = Setup(frame.problem(gradient), *pieces, n, step_size=step_size, bounds=far)
     made, thin = _produce(frame, setup, modes.begun(spread), request, watch)
     inflation = _inflation(frame, setup, made, thin, request)
@@ -301,6 +297,14 @@ def _run_stochastic(modes, request, watch=None):
         return outcome_of(made, frame)
     _warn_biased(inflation, setup)
     return outcome_of(made, frame, {"inflation": inflation}, {"inflation": inflation})
+
+
+def _asked(request, N):
+    """The gradient and the batch size asked for, or the usual ones; of all rows it is `Full`."""
+    gradient, n = request.gradient or Minibatch(), request.batch_size or BATCH
+    if n >= N and request.batch_size is None and request.names_few_rows:
+        n = max(1, N // FEWER)
+    return (Full(), N) if n >= N or isinstance(gradient, Full) else (gradient, n)
 
 
 def _fastest(frame, dynamics, gradient, n, points, request):

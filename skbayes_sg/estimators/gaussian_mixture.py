@@ -81,13 +81,15 @@ class BayesianGaussianMixture(DensityMixin, DensityEstimator):
         coordinates of weights, means and covariances. "auto" is "gibbs", unless a gradient, a batch
         size or a step size is given.
     gradient : str or Gradient, default="auto"
-        "minibatch", "svrg", "saga", "control_variate" or "full"; "auto" is "minibatch". Not for
+        "minibatch", "svrg", "saga", "control_variate" or "full"; "auto" is "minibatch", or "svrg"
+        if the step size is "auto" as well, and chains are then predicted to need less time. Not for
         "gibbs".
     subsampling : str or Subsampling, default="auto"
         "uniform", "uniform_without_replacement" or "blocks". Not for "gibbs".
     batch_size : "auto", int or float, default="auto"
         Number of rows in each step of a stochastic gradient, or their share of all rows; "auto" is
-        100. Not for "gibbs".
+        100, or a tenth of at most 100 rows if a gradient or a scheme is given; or all rows if the
+        step size is "auto" as well, and chains then need less time. Not for "gibbs".
     step_size : "auto", float or Schedule, default="auto"
         The step size h in the coordinates of the chain. For stochastic gradients "auto" follows
         from the measured noise of the gradient. Not for "gibbs".

@@ -2035,7 +2035,7 @@ MUTANTS = [
     ),
     Mutant(
         "rows drawn with replacement where a batch has all", "densities/fit.py",
-        "    if n >= N:\n        gradient = Full()\n", "",
+        "if n >= N or isinstance(gradient, Full) else", "if isinstance(gradient, Full) else",
         "test_custom_density.py::test_batches_of_all_rows_are_all_rows",
     ),
     Mutant(
