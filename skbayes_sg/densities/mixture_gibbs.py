@@ -17,6 +17,7 @@ import numpy as np
 
 from .._base.jit import entry, inner
 from ..kernels.copies import copy
+from ..kernels.triangular import solve, solve_transposed
 from .mixture import DIAG, SPHERICAL, TIED
 
 __all__ = ["sweep_many"]
@@ -36,25 +37,6 @@ def _cholesky(M, L_out):
             L_out[i, j] = math.sqrt(max(s, 1e-300)) if i == j else s / L_out[j, j]
         for j in range(i + 1, d):
             L_out[i, j] = 0.0
-
-
-@inner
-def _back(L, b):
-    """Replace b by L⁻ᵀ b, for a lower triangle L."""
-    for i in range(L.shape[0] - 1, -1, -1):
-        for m in range(i + 1, L.shape[0]):
-            b[i] -= L[m, i] * b[m]
-        b[i] /= L[i, i]
-
-
-@inner
-def _solve(L, b):
-    """Replace b by (L Lᵀ)⁻¹ b, for a lower triangle L."""
-    for i in range(L.shape[0]):
-        for m in range(i):
-            b[i] -= L[i, m] * b[m]
-        b[i] /= L[i, i]
-    _back(L, b)
 
 
 @inner
@@ -153,10 +135,11 @@ def _draw_mean(A, count, total, mean_sd, rng, mu, Q, L):
             right[i] += p * total[j]
         Q[i, i] += 1.0 / mean_sd[i] ** 2
     _cholesky(Q, L)
-    _solve(L, right)
+    solve(L, right)
+    solve_transposed(L, right)
     for i in range(d):
         mu[i] = rng.standard_normal()
-    _back(L, mu)
+    solve_transposed(L, mu)
     for i in range(d):
         mu[i] += right[i]
 
@@ -184,7 +167,7 @@ def _draw_wishart(df, S, rng, A_out, L, T):
         T[j] = math.sqrt(2.0 * rng.standard_gamma(0.5 * (df - j)))
         for i in range(j + 1, d):
             T[i] = rng.standard_normal()
-        _back(L, T)
+        solve_transposed(L, T)
         for i in range(d):
             A_out[i, j] = T[i]
     for i in range(d):

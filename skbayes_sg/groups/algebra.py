@@ -7,9 +7,9 @@ shape (3, q, q). There are no views of the arrays of levels: each would count re
 import math
 
 from .._base.jit import inlined, inner
+from ..kernels.triangular import solve, solve_transposed
 
-__all__ = ["place_effects", "propose_effects", "pull_back", "solve", "solve_transposed"]
-__all__ += ["triangular", "white_effects"]
+__all__ = ["place_effects", "propose_effects", "pull_back", "triangular", "white_effects"]
 
 
 @inner
@@ -41,24 +41,6 @@ def _factor(H, level, omega, R_out):
             else:
                 R_out[i, j] = value / R_out[j, j]
     return total
-
-
-@inlined
-def solve(R, b):
-    """b ← R⁻¹ b."""
-    for i in range(b.shape[0]):
-        for k in range(i):
-            b[i] -= R[i, k] * b[k]
-        b[i] /= R[i, i]
-
-
-@inlined
-def solve_transposed(R, b):
-    """b ← R⁻ᵀ b."""
-    for i in range(b.shape[0] - 1, -1, -1):
-        for k in range(i + 1, b.shape[0]):
-            b[i] -= R[k, i] * b[k]
-        b[i] /= R[i, i]
 
 
 @inlined

@@ -25,8 +25,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .._base.jit import entry, inlined, inner
+from ..kernels.triangular import solve, solve_transposed
 from ..priors.table import prior_value
-from .algebra import solve, solve_transposed, triangular
+from .algebra import triangular
 from .covariance import negative_log_prior, set_covariance
 
 __all__ = ["SlopeSums", "factor_levels", "slope_draws", "slope_log_densities"]

@@ -10,18 +10,9 @@ import numpy as np
 
 from .._base.jit import entry, inner
 from ..priors.table import prior_value
+from .triangular import solve
 
 __all__ = ["project", "walk_nu", "walk_sigma"]
-
-
-@inner
-def _solve(L, b):
-    """Replace b by L⁻¹b, for a lower triangular L."""
-    for i in range(len(b)):
-        total = b[i]
-        for j in range(i):
-            total -= L[i, j] * b[j]
-        b[i] = total / L[i, i]
 
 
 @inner
@@ -60,7 +51,7 @@ def _factors(K, noise, rows, L_out, U_out):
     for k in range(last + 1):
         own = U_out[k]
         own[:] = rows[k]
-        _solve(L_out, own)
+        solve(L_out, own)
         _subtract(U_out, k, own)  # twice, so that no rounding errors along the other rows are left
         _subtract(U_out, k, own)
         if k < last:
@@ -111,7 +102,7 @@ def project(L, U, q):
     """Replace q by P q for every chain, with the factors of `_factors` (U without its last row)."""
     for c in range(len(L)):
         white, own = q[c], L[c]
-        _solve(own, white)
+        solve(own, white)
         _subtract(U[c], U.shape[1] - 1, white)
         for i in range(len(white) - 1, -1, -1):  # backward substitution, which multiplies by L⁻ᵀ
             white[i] /= own[i, i]

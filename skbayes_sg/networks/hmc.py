@@ -21,8 +21,8 @@ from .gradient import gradient_at, pieces_of
 
 __all__ = ["NetworkHMC"]
 
-# Time of a trajectory in the coordinates z; relative half-width of the random factor of ε; leapfrog
-# steps of a trajectory, at most.
+# Time of a trajectory in the coordinates z; relative half-width of the random factor of ε, and thus
+# of this time; leapfrog steps of a trajectory, at most.
 LENGTH, JITTER, MOST_STEPS = 1.5, 0.2, 200
 TARGET, FIRST_STEP = 0.8, 0.1  # acceptance rate to which ε is adapted, and ε before that
 LEAPFROGS = 10  # typical number of leapfrog steps of a trajectory, to predict the cost of a run
@@ -131,7 +131,7 @@ class NetworkHMC:
         memory, rng, scale = chain.memory, chain.streams.noise, chain.memory.scale
         memory.potential = self._gradient(problem, chain, chain.theta, memory.slope)
         epsilon = memory.epsilon * rng.uniform(1.0 - JITTER, 1.0 + JITTER)
-        n = int(min(max(1, round(LENGTH / epsilon)), MOST_STEPS))
+        n = int(min(max(1, round(LENGTH / memory.epsilon)), MOST_STEPS))
         theta, slope = chain.theta.copy(), memory.slope.copy()
         v = rng.standard_normal(len(theta))
         before = memory.potential + 0.5 * v @ v

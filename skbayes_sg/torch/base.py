@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from torch import nn
 
 from .._base import streams
-from .._base.validation import Parameters, is_real
+from .._base.validation import Parameters, check_weights, is_real
 from ..diagnostics.judgements import warn_of
 from ..dynamics import BAOAB, DYNAMICS, Dynamics
 from ..estimators._saved import SavedEstimator
@@ -232,11 +232,7 @@ class BayesianModule(SavedEstimator):
             return None
         if isinstance(sample_weight, torch.Tensor):
             sample_weight = sample_weight.numpy(force=True)
-        w = np.asarray(sample_weight, dtype=np.float64)
-        if w.shape != (n_rows,) or not (np.isfinite(w).all() and (w >= 0.0).all() and w.any()):
-            raise ValueError(
-                f"sample_weight must have {n_rows} finite numbers, none below and some above zero."
-            )
+        w = check_weights(sample_weight, np.empty((n_rows, 0)))
         return torch.from_numpy(w).to(self._dtype())
 
     @staticmethod

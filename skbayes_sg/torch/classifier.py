@@ -8,8 +8,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import weights as weighting
-from .._base.validation import central, check_count
-from ..estimators._classes import MISSING, check_labels
+from .._base.validation import central, check_count, reject_masked
+from ..estimators._classes import MISSING, check_labels, encode
 from ..exceptions import InvalidParameterError
 from .base import FIRST_ROWS, BayesianModule
 from .docs import documented
@@ -121,12 +121,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         X = as_inputs(X, self._template(), self._dtype())
         y, weight = self._labels(y, len(X)), self._weights(sample_weight, len(X))
         weight, X, y = self._with_weight(weight, X, y)
-        found = np.unique(y)
-        if len(found) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes in the data, but the "
-                f"data contains only one class: {found[0]!r}"
-            )
+        found, _ = encode(y, type(self).__name__)
         self._set_input_shape(X)
         self.classes_ = self._with_missing(found, X[:FIRST_ROWS].to(device))
         codes = torch.from_numpy(np.searchsorted(self.classes_, y))
@@ -165,6 +160,7 @@ class BayesianModuleClassifier(ClassifierMixin, BayesianModule):
         """Return labels as an array, after checks of their number and values."""
         if y is None:
             raise ValueError("y is missing; only a Dataset or a DataLoader has its own.")
+        reject_masked(y=y)
         y = y.numpy(force=True) if isinstance(y, torch.Tensor) else np.asarray(check_labels(y))
         if len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows and y has {len(y)}.")

@@ -7,7 +7,14 @@ from sklearn.base import RegressorMixin
 
 from .._base import streams
 from .._base import weights as weighting
-from .._base.validation import Parameters, central, check_count, check_probabilities, is_real
+from .._base.validation import (
+    Parameters,
+    central,
+    check_count,
+    check_probabilities,
+    is_real,
+    reject_masked,
+)
 from .base import BayesianModule
 from .docs import documented
 from .likelihoods import LOG_2PI, normal_parts
@@ -148,6 +155,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         """Return a copy of the responses as an array of float64."""
         if y is None:
             raise ValueError("y is missing; only a Dataset or a DataLoader has its own.")
+        reject_masked(y=y)
         y = y.numpy(force=True) if isinstance(y, torch.Tensor) else np.asarray(y)
         y = np.array(y, dtype=np.float64)  # a copy: tensors of it may be written to
         if len(y) != n_rows:

@@ -19,6 +19,7 @@ from torch.utils.data import (
     default_collate,
 )
 
+from .._base.validation import reject_masked
 from ..exceptions import InvalidParameterError
 from .flat import copy_of
 
@@ -39,6 +40,7 @@ def as_inputs(X, module, dtype):
 
     Tensors are used as they are.
     """
+    reject_masked(X=X)
     embeds = any(isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for m in module.modules())
     X = X.detach() if isinstance(X, torch.Tensor) else _as_tensor(X, dtype, embeds)
     if len(X) == 0:

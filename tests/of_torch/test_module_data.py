@@ -243,3 +243,28 @@ class Floats(Alone):
 
     def __getitem__(self, i):
         return torch.tensor([float(SPECIES[i])])
+
+
+@pytest.mark.parametrize("what", ["X", "y", "sample_weight"])
+@pytest.mark.parametrize("kind", [BayesianModuleClassifier, BayesianModuleRegressor])
+def test_masked_arrays_are_refused(kind, what):
+    """Their masked values would be used as if they were data."""
+    given = {"X": X, "y": SPECIES, "sample_weight": np.ones(len(X))}
+    given[what] = np.ma.masked_array(given[what], mask=given[what] > 1.5)
+    module = nn.Linear(4, 3 if kind is BayesianModuleClassifier else 1)
+    with pytest.raises(TypeError, match=f"{what} is a masked array"):
+        fitted(module, given.values(), kind)
+
+
+@pytest.mark.parametrize(("weight", "message"), [
+    (np.ones(3), "shape"), (np.full(150, np.nan), "NaN"), (np.full(150, -1.0), "[Nn]egative"),
+    (np.zeros(150), "non-zero"),
+])  # fmt: skip
+def test_weights_that_cannot_be_used_are_refused(weight, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(given=(X, SPECIES, weight))
+
+
+def test_labels_of_a_single_class_are_named():
+    with pytest.raises(ValueError, match=r"only one class: 1$"):
+        fitted(given=(X[50:100], SPECIES[50:100]))
