@@ -25,6 +25,7 @@ __all__ += [
     "is_real",
     "is_whole",
     "reject_masked",
+    "reject_repeated_names",
 ]
 __all__ += ["central", "check_exposure", "check_total", "warn_without_exposure", "widen_small"]
 
@@ -327,7 +328,7 @@ def check_data(estimator, X, y=_NO_Y, *, reset=True, y_numeric=False):
     """
     reject_masked(X=X, y=y)
     X, y = decoded(X), decoded(y)
-    _reject_repeated_names(X)
+    reject_repeated_names(X)
     reject_dates(X=X, **({"y": y} if y_numeric else {}))
     if sparse.issparse(X):
         _check_indices(X)
@@ -388,7 +389,7 @@ def _name_text(estimator, X, error):
             ) from error
 
 
-def _reject_repeated_names(X):
+def reject_repeated_names(X):
     """Raise `ValueError` if several columns have the same name: scikit-learn < 1.9 accepts that."""
     names = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
     if len(set(names)) < len(names):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _num_features
 
 from .._base.categories import UNSEEN, encode, has_another_type, learn, values_of
 from .._base.tables import decoded, is_arrow
-from .._base.validation import is_whole, reject_masked
+from .._base.validation import is_whole, reject_masked, reject_repeated_names
 
 __all__ = ["GroupColumns", "Levels"]
 
@@ -92,6 +92,7 @@ class GroupColumns:
     """
 
     def __init__(self, X, groups, slopes, fail):
+        reject_repeated_names(X)
         X = as_table(X)
         self._columns = _names_of(X)
         self._n_columns = _num_features(X)

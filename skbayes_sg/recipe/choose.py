@@ -235,9 +235,9 @@ def check_noise(target):
             f"weight {total:g}) and {flat} such coefficients. Use a proper prior of the {noise}."
         )
     raise ValueError(
-        f"Improper posterior: {rows} of total sample weight {total:.3g} are too few for {flat} "
-        f"coefficients with flat priors and an unknown {noise}. Scale the weights to a mean of "
-        "one, or use a normal prior of the coefficients."
+        f"Improper posterior: {rows} of total sample weight {total:.3g} are too few for an unknown "
+        f"{noise} beside coefficients and intercepts with flat priors, whose number is {flat}. "
+        "Scale the weights to a mean of one, or use normal priors."
     )
 
 

@@ -415,6 +415,13 @@ def test_softmax_is_refused_by_name():
         model.fit(X, np.arange(len(eta)) % 3)
 
 
+def test_repeated_names_of_columns_are_named():
+    X = pd.DataFrame(np.zeros((6, 3)), columns=["a", "a", "store"])
+    model = BayesianLinearRegression(group_effects=["store"])
+    with pytest.raises(ValueError, match=r"unique column names, but these are repeated: \['a'\]"):
+        model.fit(X, np.arange(6.0))
+
+
 def test_set_params_reaches_the_prior_of_the_scale():
     model = BayesianLinearRegression(group_effects=["store"], group_scale=HalfNormal(2.0))
     assert model.set_params(group_scale__scale=3.0).group_scale.scale == 3.0
