@@ -9,7 +9,8 @@ import sklearn
 from scipy.special import logsumexp
 
 from .._base.categories import keys
-from .prediction_kernels import mixture_quantiles, predictive
+from ..kernels.normal_mixtures import mixture_quantiles
+from .prediction_kernels import predictive
 
 __all__ = ["in_blocks", "log_density", "mean_and_std", "parts_of_draws", "parts_of_moments"]
 __all__ += ["quantiles_of", "samples_of", "uncertainty"]
@@ -83,7 +84,7 @@ def log_density(y, means, variances):
 
 def quantiles_of(quantiles, means, variances):
     """Quantiles of each mixture, (n_quantiles, rows)."""
-    return np.array([mixture_quantiles(means, variances, q) for q in quantiles])
+    return np.array([mixture_quantiles(means, np.sqrt(variances), q) for q in quantiles])
 
 
 def samples_of(which, rng, means, variances):

@@ -10,17 +10,12 @@ where the trace is over the factors alone. The noise of a rating of a new catego
 of the Student law that its weight implies, ν / (ν - 1) times that of weight 1.
 """
 
-import math
-
 import numpy as np
-from scipy.special import ndtri
 
 from .._base.jit import entry, inner
 from ..kernels.layout import frozen
 
-__all__ = ["mixture_quantiles", "predictive"]
-
-ROOT_HALF, DENSITY = math.sqrt(0.5), 1.0 / math.sqrt(2.0 * math.pi)
+__all__ = ["predictive"]
 
 
 @inner
@@ -121,51 +116,3 @@ def predictive(draws, codes):
     read_only = (frozen(array, np.float32) for array in draws)
     _predict(*read_only, frozen(codes, np.int32), *out)
     return tuple(out)
-
-
-@entry
-def _quantiles(means, sds, q, low_out, high_out):
-    """Find the q-quantile of each mixture by Newton's method, with bisection as a safeguard.
-
-    `means` and `sds` have a row for each mixture. `low_out` and `high_out` bracket the quantiles,
-    and are replaced by them.
-    """
-    S = means.shape[1]
-    for n in range(means.shape[0]):
-        low, high = low_out[n], high_out[n]
-        x = 0.5 * (low + high)
-        for _ in range(60):
-            total, slope = -q * S, 0.0
-            for s in range(S):
-                u = (x - means[n, s]) / sds[n, s]
-                total += 0.5 * math.erfc(-u * ROOT_HALF)
-                slope += math.exp(-0.5 * u * u) / sds[n, s]
-            if total < 0.0:
-                low = x
-            else:
-                high = x
-            step = x - total / (slope * DENSITY) if slope > 0.0 else low
-            x, before = step if low < step < high else 0.5 * (low + high), x
-            if abs(x - before) <= 1e-10 * (high_out[n] - low_out[n]):
-                break
-        low_out[n] = high_out[n] = x
-
-
-def mixture_quantiles(means, variances, q):
-    """Quantiles of mixtures of normals with equal shares.
-
-    Parameters
-    ----------
-    means, variances : ndarray of shape (S, n)
-        Means and variances of the S parts of each of n mixtures.
-    q : float in (0, 1)
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
-    means, sds = frozen(means.T), frozen(np.sqrt(variances).T)
-    ends = means + ndtri(q) * sds  # the quantile of a mixture lies among those of its parts
-    low, high = ends.min(axis=1), ends.max(axis=1)
-    _quantiles(means, sds, float(q), low, high)
-    return low

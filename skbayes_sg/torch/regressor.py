@@ -2,7 +2,6 @@
 
 import numpy as np
 import torch
-from scipy.special import ndtr, ndtri
 from sklearn.base import RegressorMixin
 
 from .._base import streams
@@ -15,15 +14,15 @@ from .._base.validation import (
     is_real,
     reject_masked,
 )
+from ..kernels.normal_mixtures import mixture_quantiles
 from .base import BayesianModule
 from .docs import documented
 from .likelihoods import LOG_2PI, normal_parts
 from .rows import TensorRows, as_inputs, is_dataset, of_dataset
 from .target import NormalLikelihood
 
-__all__ = ["BayesianModuleRegressor", "mixture_quantiles"]
+__all__ = ["BayesianModuleRegressor"]
 
-N_BISECTIONS = 50  # steps of the search for a quantile of a mixture
 ROUNDING = 1e-14  # a response is constant if its sd is at most this share of its largest value
 
 
@@ -284,7 +283,7 @@ class BayesianModuleRegressor(RegressorMixin, BayesianModule):
         def reduce(draws, y):
             del y
             f, s = self._parts(draws)
-            found = [mixture_quantiles(f, s, w, p) for p in np.atleast_1d(q)]
+            found = [mixture_quantiles(f, s, p, w) for p in np.atleast_1d(q)]
             return (np.stack(found, axis=-1),)
 
         found = self._over_blocks(X, reduce, 6 * len(w))[0]
@@ -369,17 +368,3 @@ def _some_targets(rows, most=10_000):
     index = streams.fixed().permutation(rows.n_rows)[:most]
     parts = [rows.batch(index[k : k + 500])[1] for k in range(0, len(index), 500)]
     return torch.cat(parts).double().cpu().numpy()
-
-
-def mixture_quantiles(means, deviations, weights, q):
-    """Return the quantile q of Σ_s w_s N(mean_s, sd_s²), for arrays (draws, ...), by bisection.
-
-    The quantile lies between the smallest and the largest of the quantiles of the components.
-    """
-    ends = means + ndtri(q) * deviations
-    lower, upper = ends.min(axis=0), ends.max(axis=0)
-    for _ in range(N_BISECTIONS):
-        middle = 0.5 * (lower + upper)
-        below = np.tensordot(weights, ndtr((middle - means) / deviations), 1) < q
-        lower, upper = np.where(below, middle, lower), np.where(below, upper, middle)
-    return 0.5 * (lower + upper)

@@ -13,8 +13,9 @@ from skbayes_sg.factorisation.draws import FactorDraws, Moments, snapshot
 from skbayes_sg.factorisation.gibbs import Gibbs
 from skbayes_sg.factorisation.gibbs_updates import draw_column
 from skbayes_sg.factorisation.hyperpriors import wishart
-from skbayes_sg.factorisation.prediction_kernels import mixture_quantiles, predictive
+from skbayes_sg.factorisation.prediction_kernels import predictive
 from skbayes_sg.factorisation.problem import blocks, make_problem
+from skbayes_sg.kernels.normal_mixtures import mixture_quantiles
 
 SIZES = [(6,), (6, 5), (5, 4, 3)]
 
@@ -361,7 +362,7 @@ def test_quantiles_of_mixtures(q):
     rng = np.random.default_rng(0)
     means, variances = 3.0 * rng.standard_normal((7, 40)), rng.uniform(0.01, 2.0, (7, 40))
     means[:, 0], variances[:, 1] = 0.0, 1e-12  # one normal; seven spikes
-    x = mixture_quantiles(means, variances, q)
+    x = mixture_quantiles(means, np.sqrt(variances), q)
     share = stats.norm.cdf(x, means, np.sqrt(variances)).mean(axis=0)
     assert_allclose(share[np.arange(40) != 1], q, rtol=1e-6)
 

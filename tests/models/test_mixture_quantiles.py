@@ -6,6 +6,7 @@ from exact_quantiles import exact_quantiles
 from scipy import stats
 
 from skbayes_sg.kernels.mixture_nodes import N_CELLS, N_SUMS, condense
+from skbayes_sg.kernels.normal_mixtures import mixture_quantiles
 from skbayes_sg.models import Linear, NegativeBinomial, Poisson, Robust, predictive
 from skbayes_sg.models.mixture_quantiles import mixture_of
 
@@ -268,3 +269,17 @@ def test_quantiles_grow_with_the_level_in_any_order(model):
     assert np.isfinite(found).all()
     shuffled = rng.permutation(len(levels))
     assert np.array_equal(mixture.quantiles(eta, levels[shuffled]), found[:, shuffled])
+
+
+@pytest.mark.parametrize("S", [1, 2, 40])
+@pytest.mark.parametrize("q", [1e-6, 0.05, 0.5, 0.999])
+def test_quantiles_of_normal_mixtures_are_the_roots_of_their_distributions(S, q):
+    """Weights, which may be zero, modes far from each other, and parts of very different width."""
+    rng = np.random.default_rng(S)
+    means, sds = 10.0 * rng.standard_cauchy((S, 3, 2)), np.exp(3.0 * rng.normal(size=(S, 3, 2)))
+    weights = rng.dirichlet(np.ones(S)) if S > 2 else np.eye(S)[0]
+    found = mixture_quantiles(means, sds, q, weights)
+    below = np.tensordot(weights, stats.norm(means, sds).cdf(found), 1)
+    np.testing.assert_allclose(below, q, rtol=1e-5)
+    even = mixture_quantiles(means, sds, q)
+    np.testing.assert_allclose(stats.norm(means, sds).cdf(even).mean(axis=0), q, rtol=1e-5)

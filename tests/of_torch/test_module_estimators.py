@@ -30,7 +30,6 @@ from skbayes_sg.metrics import neg_calibration_error_scorer, neg_log_predictive_
 from skbayes_sg.schedules import Cyclical
 from skbayes_sg.torch import BayesianModuleClassifier, BayesianModuleRegressor
 from skbayes_sg.torch.flat import evaluating, set_training
-from skbayes_sg.torch.regressor import mixture_quantiles
 
 X, SPECIES = load_iris(return_X_y=True)
 X = scale(X)
@@ -517,14 +516,6 @@ def test_predictions_of_numbers(fitted_regressor):
     many = model.sample_y(rows, 400, random_state=1)
     assert np.abs((many.mean(axis=1) - mean) / std).max() < 5 / np.sqrt(400) * 1.5
     assert np.abs(many.std(axis=1) / std - 1.0).max() < 5 / np.sqrt(2 * 400) * 1.5
-
-
-def test_quantiles_of_a_mixture():
-    f, s = np.array([[0.0], [4.0]]), np.ones((2, 1))
-    found = mixture_quantiles(f, s, np.array([0.5, 0.5]), 0.5)
-    assert found[0] == pytest.approx(2.0)
-    one = mixture_quantiles(f, s, np.array([1.0, 0.0]), 0.975)
-    assert one[0] == pytest.approx(stats.norm.ppf(0.975))
 
 
 def test_numbers_in_any_unit():
