@@ -56,6 +56,7 @@ __all__ = ["CustomDensity"]
 # as many as WORK = rows x parameters x points allows, within these limits.
 FEWEST, MOST = 4, 20
 WORK = 2e5
+FIRST_ROWS = 5  # rows whose log-likelihoods alone are compared with those beside each other
 # Functions are called as plain Python for this number of rows, evenly spaced, and for the smallest
 # and largest values of this number of columns.
 ROWS_CALLED, COLUMNS_CALLED = 30, 10
@@ -489,6 +490,8 @@ class CustomDensity(DensityEstimator):
         agree are refused with a `ValueError`.
         """
         law = self._law(rows.shape[1])
+        if self.backend != "numba":
+            self._check_rows_alone(law, law.natural(start), rows[:FIRST_ROWS])
         if law.derivatives == "given":
             name = f"derivative of {type(self).__name__}"
             check_lengths(self.derivative, name, _places(law, start[None], rows), law.n_extra)
@@ -497,6 +500,20 @@ class CustomDensity(DensityEstimator):
             self._refuse(law.derivatives, *wrong)
         self._by_differences = wrong is not None
         return self._law(rows.shape[1])
+
+    def _check_rows_alone(self, law, theta, rows):
+        """Raise `ValueError` if the log-likelihood of a row depends on the other rows."""
+        together = law.log_likelihood(theta, rows)
+        alone = np.array([law.log_likelihood(theta, row[None])[0] for row in rows])
+        wrong = ~np.isclose(together, alone, rtol=1e-6, atol=1e-6, equal_nan=True)
+        if wrong.any():
+            i = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"The log_density of {type(self).__name__} is {together[i]:.6g} for row {i} beside "
+                f"other rows, and {alone[i]:.6g} for that row alone. It must use each row by "
+                "itself, since steps see some rows only: compute means and other statistics of "
+                "columns before the fit."
+            )
 
     def _check_bounded(self, target, start):
         """Raise `ValueError` if the posterior has no maximum, as when the sign of f is wrong."""
@@ -529,6 +546,11 @@ class CustomDensity(DensityEstimator):
         elif source != "given":
             what = f"gradient by {source}"
             hint = " What detach, item, numpy and stop_gradient return hides parameters from it."
+            if np.isfinite(found) and not np.isfinite(given):
+                hint = (
+                    " A gradient is not finite where one branch of `where` is not, even if the "
+                    "other one is taken: replace the argument of that branch by a harmless one."
+                )
         raise ValueError(
             f"The {what} of {type(self).__name__} is not that of its log_density: at theta = "
             f"{np.array2string(theta, precision=4)} and row = {np.array2string(row, precision=4)} "

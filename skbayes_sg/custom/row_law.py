@@ -28,6 +28,7 @@ __all__ = ["RowLaw", "row_law_of"]
 PLACES = 32  # number of rows, at most, at which derivatives are compared with differences of f
 # The same for functions of JAX and PyTorch, a call of which takes a hundred times as long.
 PLACES_OF_LIBRARIES = 4
+BLOCK_OF_LIBRARIES = 8192  # rows of one call of a function of JAX or PyTorch, at most
 TINY = 1e-300  # added to positive parameters: compiled code cannot divide complex numbers by zero
 # Standard deviation of the places of comparison around the start, in units of the parameters.
 SPREAD = 0.1
@@ -97,6 +98,17 @@ def _slopes_of_rows(functions):
     return slopes, getattr(differences, "py_func", differences)
 
 
+@compiled
+def _rows_of(facts, rows, start, stop, width):
+    """Return the numbers of the rows with the indices rows[start:stop], (·, width)."""
+    out = np.empty((stop - start, width))
+    first = facts.shape[1] - width
+    for k in range(stop - start):
+        for j in range(width):
+            out[k, j] = facts[rows[start + k], first + j]
+    return out
+
+
 def _kernels(values, gradients, natural, positive):
     """Return a function of `width` that gives the kernels loss and derivative of a `RowDensity`.
 
@@ -104,20 +116,10 @@ def _kernels(values, gradients, natural, positive):
     positive parameters; `values` and `gradients` are functions of θ.
     """
 
-    def rows_of(facts, rows, start, stop, width):
-        out = np.empty((stop - start, width))
-        first = facts.shape[1] - width
-        for k in range(stop - start):
-            for j in range(width):
-                out[k, j] = facts[rows[start + k], first + j]
-        return out
-
-    rows_of = compiled(rows_of)
-
     def of_width(width):
         def loss(facts, rows, start, stop, eta):
             found = np.empty(stop - start)
-            values(natural(eta[0]), rows_of(facts, rows, start, stop, width), found)
+            values(natural(eta[0]), _rows_of(facts, rows, start, stop, width), found)
             total = 0.0
             for k in range(stop - start):
                 total -= facts[rows[start + k], FACT_WEIGHT] * found[k]
@@ -125,7 +127,7 @@ def _kernels(values, gradients, natural, positive):
 
         def derivative(facts, rows, start, stop, eta, terms_out):
             theta = natural(eta[0])
-            block = rows_of(facts, rows, start, stop, width)
+            block = _rows_of(facts, rows, start, stop, width)
             gradients(theta, block, terms_out[: stop - start])
             for k in range(stop - start):
                 for j in range(theta.shape[0]):
@@ -134,6 +136,23 @@ def _kernels(values, gradients, natural, positive):
         return compiled(loss), compiled(derivative)
 
     return of_width
+
+
+def _kernel_of_sums(sums, natural, positive, width):
+    """Return the kernel ``sums(facts, z, valued, g_out)`` of a `RowDensity`.
+
+    It calls ``sums(theta, rows, weights, out)``, which gives the sum and its gradient in θ.
+    """
+
+    def kernel(facts, z, valued, g_out):
+        theta, slope, n = natural(z), np.empty(z.shape[0]), facts.shape[0]
+        rows = _rows_of(facts, np.arange(n), 0, n, width)
+        value = sums(theta, rows, facts[:, FACT_WEIGHT].copy(), slope)
+        for j in range(z.shape[0]):
+            g_out[j] -= slope[j] * (theta[j] if positive[j] else 1.0)
+        return -value if valued else 0.0
+
+    return compiled(kernel)
 
 
 class RowLaw(RowDensity):
@@ -154,9 +173,11 @@ class RowLaw(RowDensity):
             gradients = _gradients_by(self._slopes, self.units)
         else:
             functions = functions_of(f, backend)
-            self._values, gradients = kernels_of(functions)
+            self._values, gradients, sums = kernels_of(functions)
+            self.sums = _kernel_of_sums(sums, self._natural, self.positive, width)
             self._slopes, self._differences = _slopes_of_rows(functions)
-            self.derivatives, self.overhead = backend, OVERHEAD
+            self.derivatives, self.overhead = backend, OVERHEAD[backend]
+            self.cost, self.block = 1.0, BLOCK_OF_LIBRARIES
             self._n_places = PLACES_OF_LIBRARIES
         self._gradients, self._width = gradients, width
         self.loss, self.derivative = self._made(gradients)

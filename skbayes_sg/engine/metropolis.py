@@ -13,7 +13,7 @@ from .._base.jit import entry, inlined, inner, pointee
 from ..kernels.copies import copy
 from ..kernels.energy import kinetic_energy
 from ..kernels.gradient import fill_normal, pull_back, to_theta
-from ..kernels.layout import BLOCK, GRADIENT_THETA, PREDICTORS, TERM, THETA
+from ..kernels.layout import GRADIENT_THETA, PREDICTORS, TERM, THETA
 from ..kernels.rows import predictors, scatter
 from ..priors.table import prior_gradient, prior_value
 
@@ -71,8 +71,9 @@ def add_likelihood(data, model, theta, scratch, valued, g_out):
     """Add Σ weight_i ∇ℓ_i over all rows to g_out; return Σ weight_i ℓ_i if `valued`, else 0."""
     rows, n = scratch.rows, scratch.rows.shape[0]
     eta, terms, total = scratch.blocks[PREDICTORS], scratch.blocks[TERM], 0.0
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
+    size = eta.shape[0]
+    for start in range(0, n, size):
+        stop = min(start + size, n)
         predictors(data, theta, rows, start, stop, eta)
         if valued:
             total += model.loss(data.facts, rows, start, stop, eta)

@@ -16,7 +16,6 @@ from .._base import memmap, streams
 from .._base.jit import pointer
 from ..dynamics import Metropolis
 from ..kernels.layout import (
-    BLOCK,
     CURVATURE,
     DERIVATIVE,
     LOSS,
@@ -156,7 +155,7 @@ def scratch_of(setup, memory=None):
     return Scratch(
         rows=np.arange(n),
         coefficients=np.ones(n),
-        blocks=np.empty((3, BLOCK, setup.model.n_predictors)),
+        blocks=np.empty((3, setup.model.block, setup.model.n_predictors)),
         vectors=np.empty((5, setup.n_parameters)),
         memory=memory,
     )

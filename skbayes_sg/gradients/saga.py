@@ -12,7 +12,6 @@ from .._base.jit import entry, inlined, pointee
 from ..exceptions import InvalidParameterError
 from ..kernels.gradient import pull_back, to_theta
 from ..kernels.layout import (
-    BLOCK,
     GRADIENT_THETA,
     PREDICTORS,
     SEEN,
@@ -39,8 +38,9 @@ def add_differences(problem, estimator, theta, rows, n, coefficients, memory, bl
     For these α_k = 0. The terms of the batch at θ are written to ``memory.batch``.
     """
     data, eta, terms, unseen = problem.data, blocks[PREDICTORS], blocks[TERM], 0.0
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
+    size = eta.shape[0]
+    for start in range(0, n, size):
+        stop = min(start + size, n)
         predictors(data, theta, rows, start, stop, eta)
         estimator.derivative(data.facts, rows, start, stop, eta, terms)
         for k in range(start, stop):
@@ -62,8 +62,9 @@ def remember(data, rows, n, memory, blocks):
     The rows are updated one after the other, so that a row that was drawn twice changes once.
     """
     table, terms = memory.table, blocks[TERM]
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
+    size = terms.shape[0]
+    for start in range(0, n, size):
+        stop = min(start + size, n)
         for k in range(start, stop):
             i = rows[k]
             known = not np.isnan(table[i, 0])
@@ -103,8 +104,9 @@ def _fill(problem, derivative, phi, rows, ones, scratch):
     vectors, memory, data = scratch.vectors, scratch.memory, problem.data
     eta, terms, theta = scratch.blocks[PREDICTORS], scratch.blocks[TERM], vectors[THETA]
     to_theta(problem.coordinates, phi, theta)
-    for start in range(0, rows.shape[0], BLOCK):
-        stop = min(start + BLOCK, rows.shape[0])
+    size = eta.shape[0]
+    for start in range(0, rows.shape[0], size):
+        stop = min(start + size, rows.shape[0])
         predictors(data, theta, rows, start, stop, eta)
         derivative(data.facts, rows, start, stop, eta, terms)
         for k in range(stop - start):

@@ -11,7 +11,6 @@ from ..exceptions import InvalidParameterError
 from ..kernels.gradient import add_rows, pull_back, to_theta
 from ..kernels.layout import (
     ANCHOR,
-    BLOCK,
     EXTRA,
     GRADIENT_THETA,
     LEFT,
@@ -35,8 +34,9 @@ __all__ = ["SVRG"]
 def add_differences(data, estimator, theta, anchor, rows, n, coefficients, blocks, g_out):
     """Add Σ_k c_k [∇ℓ_k(θ) - ∇ℓ_k(θ̃)] to g_out, for the batch and θ̃ = `anchor`."""
     eta, terms, there = blocks[PREDICTORS], blocks[TERM], blocks[EXTRA]
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
+    size = eta.shape[0]
+    for start in range(0, n, size):
+        stop = min(start + size, n)
         predictors(data, anchor, rows, start, stop, eta)
         estimator.derivative(data.facts, rows, start, stop, eta, there)
         predictors(data, theta, rows, start, stop, eta)

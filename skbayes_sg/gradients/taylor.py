@@ -20,7 +20,6 @@ from ..kernels.gradient import (
     to_theta,
 )
 from ..kernels.layout import (
-    BLOCK,
     EXACT_SHARE,
     EXTRA,
     FACT_PREDICTOR,
@@ -57,8 +56,9 @@ def add_interpolated(data, estimator, share, theta, rows, n, coefficients, block
     """Add Σ_k c_k J_kᵀ [share t_k + (1 - share) ∂ℓ_k/∂η(θ)] to g_out, for the rows of a batch."""
     eta, extra, terms = blocks[PREDICTORS], blocks[EXTRA], blocks[TERM]
     facts, derivative, curvature = data.facts, estimator.derivative, estimator.curvature
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
+    size = eta.shape[0]
+    for start in range(0, n, size):
+        stop = min(start + size, n)
         predictors(data, theta, rows, start, stop, eta)
         estimator.terms(facts, derivative, curvature, rows, start, stop, eta, extra, terms)
         predictors(data, theta, rows, start, stop, eta)

@@ -3,7 +3,6 @@
 from .._base.jit import inlined, inner, pointee
 from ..priors.table import prior_gradient
 from .layout import (
-    BLOCK,
     EXTRA,
     GRADIENT_THETA,
     OFFSET,
@@ -73,8 +72,9 @@ def add_pulled_back(coordinates, g, g_out):
 def add_rows(data, estimator, theta, rows, n, coefficients, blocks, g_out):
     """Add Σ_k c_k w_k J_kᵀ t_k over the batch ``rows[:n]`` to g_out, for the estimator's terms."""
     eta, extra, terms = blocks[PREDICTORS], blocks[EXTRA], blocks[TERM]
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
+    size = eta.shape[0]
+    for start in range(0, n, size):
+        stop = min(start + size, n)
         predictors(data, theta, rows, start, stop, eta)
         facts, derivative, curvature = data.facts, estimator.derivative, estimator.curvature
         estimator.terms(facts, derivative, curvature, rows, start, stop, eta, extra, terms)

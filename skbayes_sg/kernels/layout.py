@@ -35,7 +35,10 @@ __all__ += [
 ]
 
 BLOCK = 256
-"""Number of rows that kernels process together, so that rows and terms stay in the L1 cache."""
+"""Number of rows that kernels process together, so that rows and terms stay in the L1 cache.
+
+Functions of other libraries have a larger one: see `skbayes_sg.models.Model.block`.
+"""
 
 # Columns of `Data.facts`, which keeps together in memory all numbers of a row besides x. From
 # column FACT_PREDICTOR on there are K predictors at the centre and K terms at the centre, if these

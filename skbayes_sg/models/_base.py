@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from ..kernels.layout import BLOCK
+
 __all__ = ["Model"]
 
 
@@ -96,6 +98,8 @@ class Model:
         at once.
     overhead : float
         Time in nanoseconds that a call of the kernels takes for any number of rows.
+    block : int
+        Number of rows of a call of the kernels, at most.
     """
 
     n_linear = 1
@@ -114,6 +118,7 @@ class Model:
     cost = 1.0
     cost_of_many = 0.2
     overhead = 0.0
+    block = BLOCK
     loss: Any = None
     add_losses: Any = None
     derivative: Any = None

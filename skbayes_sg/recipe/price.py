@@ -2,11 +2,12 @@
 
 A pass over the rows takes 20 c + 0.8 d nanoseconds for each row and predictor with d columns; in a
 sparse row, 6.4 for each stored number take the place of 0.8 d. Here c is the `cost` of the model:
-1, or 2 for functions of users, or 6 if their derivatives are differences; functions of JAX and
-PyTorch have an `overhead` besides. The change of coordinates is added, a product with a matrix up
-to `DENSE_LIMIT` parameters, and a microsecond for each leapfrog step. A draw that is one of many
-takes less, since BLAS multiplies them all at once; but differences of functions do not. There, each
-direction of a warp takes 120 + 0.3 D nanoseconds for D parameters (measured with D = 50 to 800).
+1, or 2 for functions of users, or 6 if their derivatives are differences; each call of functions of
+JAX and PyTorch has an `overhead` besides. The change of coordinates is added, a product with a
+matrix up to `DENSE_LIMIT` parameters, and a microsecond for each leapfrog step. A draw that is one
+of many takes less, since BLAS multiplies them all at once; but differences of functions do not.
+There, each direction of a warp takes 120 + 0.3 D nanoseconds for D parameters (measured with D = 50
+to 800).
 """
 
 import warnings
@@ -75,16 +76,15 @@ def _of_row(target, cost=None):
 
 def seconds_of_steps(target, n_steps, n_rows):
     """Predicted seconds of `n_steps` steps of one chain, with `n_rows` rows in each."""
-    one = n_rows * _of_row(target) + _of_coordinates(target) + target.model.overhead
-    return n_steps * one * 1e-9
+    calls = max(-(-n_rows // target.model.block), 1) * target.model.overhead
+    return n_steps * (n_rows * _of_row(target) + _of_coordinates(target) + calls) * 1e-9
 
 
 def seconds_of_leapfrogs(target, n_steps):
     """Predicted seconds of leapfrog steps on all rows, of which there may be few."""
     rows = target.n_rows * _of_row(target, target.model.cost_of_all)
-    return (
-        n_steps * (rows + _of_coordinates(target) + target.model.overhead + LEAPFROG_ITSELF) * 1e-9
-    )
+    itself = target.model.overhead + LEAPFROG_ITSELF  # all rows of such models are one call
+    return n_steps * (rows + _of_coordinates(target) + itself) * 1e-9
 
 
 def slowdown_of_batches(target, n_rows, scheme=None):

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from skbayes_sg.custom import CustomDensity
+from skbayes_sg.custom import CustomDensity, arrays
 from skbayes_sg.custom.row_law import row_law_of
 from skbayes_sg.exceptions import (
     LongRunWarning,
@@ -17,7 +18,7 @@ from skbayes_sg.exceptions import (
     PriorConflictWarning,
 )
 from skbayes_sg.gradients import SVRG
-from skbayes_sg.kernels.layout import FACT_WEIGHT
+from skbayes_sg.kernels.layout import FACT_WEIGHT, frozen
 from skbayes_sg.priors import Flat, Normal
 
 RNG = np.random.default_rng(0)
@@ -446,6 +447,100 @@ def test_functions_of_other_libraries(backend):
     assert np.allclose(model.posterior_.flat[:, :20], wanted.posterior_.flat[:, :20], rtol=1e-4)
 
 
+class NumPyLibrary:
+    """In the place of JAX or PyTorch: the line of this module with its gradient, and its calls."""
+
+    def __init__(self):
+        self.rows_of_calls = []
+
+    def functions(self, f):
+        return arrays.Functions(f, self.gradients, self.sums)
+
+    @staticmethod
+    def gradients(theta, rows):
+        z = (rows[:, 1] - theta[0] - theta[1] * rows[:, 0]) / theta[2]
+        return np.stack([z, z * rows[:, 0], z * z - 1.0], axis=1) / theta[2]
+
+    def sums(self, theta, rows, weights):
+        self.rows_of_calls.append(len(rows))
+        return weights @ of_all_rows(theta, rows), weights @ self.gradients(theta, rows)
+
+
+def of_all_rows(theta, rows):
+    z = (rows[:, 1] - theta[0] - theta[1] * rows[:, 0]) / theta[2]
+    return -0.5 * z * z - np.log(theta[2])
+
+
+@pytest.fixture
+def library(monkeypatch):
+    own = NumPyLibrary()
+    row_law_of.__globals__["_row_law_of"].cache_clear()  # it has the functions of other tests
+    monkeypatch.setitem(arrays.BACKENDS, "torch", own.functions)
+    return own
+
+
+def test_sums_of_libraries_are_those_of_their_rows(library):
+    """One call for all rows, however many they are, with their weights."""
+    law = row_law_of(of_all_rows, None, (False, False, True), (1.0, 1.0, 1.0), 2, "torch")
+    n, z = 1000, np.array([0.3, -1.2, 0.4])
+    facts = frozen(
+        np.column_stack([np.zeros(n), RNG.uniform(0.5, 2.0, n), RNG.normal(size=(n, 2))])
+    )
+    places, terms = np.tile(z, (n, 1)), np.empty((n, 3))
+    law.derivative(facts, np.arange(n), 0, n, places, terms)
+    value, g = law.loss(facts, np.arange(n), 0, n, places), np.ones(3)
+    assert law.sums(facts, z, True, g) == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(g, 1.0 + facts[:, 1] @ terms, rtol=1e-12)
+    assert law.sums(facts, z, False, g) == 0.0
+    assert library.rows_of_calls == [n, n]
+
+
+def test_chains_on_all_rows_call_a_library_once_for_each_gradient(library):
+    X, response = np.tile(x, 10)[:, None], np.tile(y, 10)
+    options, weights = {"sampler": "hmc", "n_draws": 50}, np.full(len(X), 0.1)
+    model = made(log_density=of_all_rows, backend="torch", **options)
+    model.fit(X, response, sample_weight=weights)
+    assert set(library.rows_of_calls) == {len(X)}
+    wanted = made(**options).fit(X, response, sample_weight=weights)
+    np.testing.assert_allclose(
+        model.posterior_.flat[:, :20], wanted.posterior_.flat[:, :20], rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("batch_size", [20, 600])
+def test_batches_of_libraries(library, monkeypatch, batch_size):
+    """A batch is one call, up to `Model.block` rows."""
+    calls = []
+
+    def gradients(theta, rows):
+        calls.append(len(rows))
+        return NumPyLibrary.gradients(theta, rows)
+
+    monkeypatch.setattr(library, "gradients", gradients)
+    X, response = np.tile(x, 10)[:, None], np.tile(y, 10)
+    options = {"sampler": "sgld", "gradient": "minibatch", "batch_size": batch_size}
+    model = made(log_density=of_all_rows, backend="torch", n_draws=20, **options)
+    model.fit(X, response)
+    assert Counter(calls).most_common(1)[0][0] == batch_size
+
+
+def test_log_likelihoods_that_depend_on_other_rows_are_refused(library):
+    def centred(theta, rows):
+        return of_all_rows(theta, rows - rows.mean(axis=0))
+
+    with pytest.raises(ValueError, match=r"row 0 beside other rows, .* for that row alone"):
+        made(log_density=centred, backend="torch").fit(x[:, None], y)
+
+
+def test_gradients_that_are_not_finite_are_told_from_hidden_ones(library, monkeypatch):
+    def lost(theta, rows):
+        return np.full((len(rows), 3), np.nan)
+
+    monkeypatch.setattr(library, "gradients", lost)
+    with pytest.raises(ValueError, match="where one branch of `where` is not"):
+        made(log_density=of_all_rows, backend="torch").fit(x[:, None], y)
+
+
 def test_long_runs_of_stochastic_gradients_are_told():
     model = made(sampler="sgld", step_size=1e-4, thin=10_000, n_draws=1000)
     with warnings.catch_warnings():
@@ -455,8 +550,6 @@ def test_long_runs_of_stochastic_gradients_are_told():
 
 
 def test_libraries_that_are_missing_are_named(monkeypatch):
-    from skbayes_sg.custom import arrays
-
     def missing(f):
         raise ImportError
 
