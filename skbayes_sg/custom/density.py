@@ -52,8 +52,8 @@ from .row_law import differences_row_law_of, row_law_of
 
 __all__ = ["CustomDensity"]
 
-# Number of points around the middle of the prior from which the search for modes starts by default:
-# as many as WORK = rows x parameters x points allows, within these limits.
+# Number of points around the middle of the prior from which the first searches for modes start by
+# default: as many as WORK = rows x parameters x points allows, within these limits.
 FEWEST, MOST = 4, 20
 WORK = 2e5
 FIRST_ROWS = 5  # rows whose log-likelihoods alone are compared with those beside each other
@@ -63,16 +63,21 @@ ROWS_CALLED, COLUMNS_CALLED = 30, 10
 
 
 def _around_the_middle(law, table, n_rows, seed):
-    """Return starting points z, (n_points, D): the middle of the prior, and pairs around it.
+    """Yield arrays of points z, (n_points, D): the middle of the prior, and pairs around it.
 
     The points of a pair are on opposite sides of the middle, so that of two modes that are mirror
-    images of each other both have points nearby.
+    images of each other both have points nearby. All arrays but the first have `MOST` points, every
+    other one of which is twice as far away.
     """
+    rng, middle = streams.of_recipe(seed), starting_point(table)
     n = int(np.clip(WORK / (n_rows * law.n_extra), FEWEST, MOST)) // 2
-    normals = streams.of_recipe(seed).standard_normal((n, law.n_extra))
     spread = np.where(law.positive, 1.0, np.minimum(table[:, SCALE], 1e3))
-    away, middle = spread * np.vstack([normals, -normals]), starting_point(table)
-    return np.vstack([middle, middle + away])
+    normals = rng.standard_normal((n, law.n_extra))
+    yield np.vstack([middle, middle + spread * np.vstack([normals, -normals])])
+    farther = 1.0 + np.arange(MOST // 2)[:, None] % 2
+    while True:
+        away = spread * farther * rng.standard_normal((MOST // 2, law.n_extra))
+        yield middle + np.vstack([away, -away])
 
 
 def _telling(rows):
@@ -137,7 +142,8 @@ class CustomDensity(DensityEstimator):
         Where the search for the mode begins: a dict with the values of all parameters by name, each
         a number or an array of n numbers; or an array of values in the order of `parameters`, with
         one row for each starting point. By default these are the middle of the prior and 4 to 20
-        points around it, the fewer, the more rows and parameters there are.
+        points around it, the fewer, the more rows and parameters there are, and up to 200 further
+        ones as long as modes are found that no other search has found.
     mean : callable, optional
         ``mean(theta, X)``, the expectation of y for each row of X under one draw, which `predict`
         needs.
@@ -375,14 +381,17 @@ class CustomDensity(DensityEstimator):
         return np.concatenate(parts)
 
     def _starts(self, law, table, rows, request):
-        """Return the starting points z, (n_points, D), at which the density of all rows is finite.
+        """Return starting points z, (n_points, D), and an iterator of further ones or None.
 
-        They are those of `start`, or by default those around the middle of the prior.
+        They are those of `start`, or by default those around the middle of the prior. Of the
+        former, those at which the density of all rows is not finite are left out.
         """
+        further = None
         if self.start is not None:
             starts = self._given_starts(law)
         else:
-            starts = _around_the_middle(law, table, len(rows), request.seed)
+            further = _around_the_middle(law, table, len(rows), request.seed)
+            starts = next(further)
         if self.backend == "numba":
             name = f"log_density of {type(self).__name__}"
             check_calls(self.log_density, name, _places(law, starts, rows))
@@ -399,7 +408,7 @@ class CustomDensity(DensityEstimator):
                 f"begin; the first is row {i}, {np.array2string(rows[i], precision=4)}. Give "
                 "another start, or a density that is finite there."
             )
-        return starts[[not own.any() for own in lost]]
+        return starts[[not own.any() for own in lost]], further
 
     # -- fitting ------------------------------------------------------------------------------
 
@@ -433,7 +442,7 @@ class CustomDensity(DensityEstimator):
                 frozen(self.derivative),
             )
             with named_errors(f"log_density of {type(self).__name__}, or its derivative,"):
-                starts = self._starts(self._law(rows.shape[1]), table, rows, request)
+                starts, further = self._starts(self._law(rows.shape[1]), table, rows, request)
                 law = self._checked_law(rows, starts[0])
             check_draw_store(request.n_chains, request.n_draws, len(table), 12)
             request.parameters = law.natural
@@ -447,7 +456,9 @@ class CustomDensity(DensityEstimator):
             progress = Progress(self, so_far, X=X, y=y)
             try:
                 with one_blas_thread:
-                    outcome, modes = sample_density(target, starts, request, progress)
+                    outcome, modes = sample_density(
+                        target, starts, request, progress, further=further
+                    )
             except WrongDerivative as error:
                 self._refuse(law.derivatives, *error.place)
             outcome = judged(outcome, modes, request)

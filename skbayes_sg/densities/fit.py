@@ -22,10 +22,9 @@ from ..diagnostics import convergence
 from ..diagnostics.verdict import NOISE as BIASED
 from ..dynamics import BAOAB, Importance, Metropolis
 from ..engine.run import Setup
-from ..exceptions import InvalidParameterError, SamplerConvergenceWarning, StepSizeWarning
+from ..exceptions import InvalidParameterError, StepSizeWarning
 from ..geometry import preconditioning
 from ..geometry.frame import START
-from ..geometry.modes import Modes
 from ..gradients import SAGA, SVRG, Full, Minibatch
 from ..recipe.final_run import (
     Production,
@@ -39,18 +38,10 @@ from ..recipe.full_data import run_exact
 from ..recipe.price import price_of_steps, seconds_of_steps, slowdown_of_batches
 from ..schedules import Constant, first_step
 from ..subsampling import AllRows, Uniform
-from .around import (
-    DENSE,
-    frame_around,
-    is_unbounded,
-    log_laplace_evidence,
-    mode_near,
-    reaches,
-    with_row_terms,
-    without_maximum,
-)
+from .around import DENSE, with_row_terms
 from .density import row_gradients
 from .independent import run_independent
+from .modes import modes_at, modes_near
 
 __all__ = ["check_request", "sample_density"]
 
@@ -64,10 +55,6 @@ NOISE_ROWS, NOISE_POINTS = 1000, 4  # numbers of rows and of points at which the
 ESS_SHARE = 0.25  # effective sample size that is aimed at, as a share of the number of draws
 # A chain has diverged if a coordinate is larger than this many times its starting values or width.
 FAR = 1e6
-TRIED = 3  # starting points without a maximum nearby after which the posterior is called improper
-# Points are left out if their log density is more than HOPELESS (1 + D) nats below that of the best
-# point, for D parameters.
-HOPELESS = 50.0
 SHORTER = "Use larger steps or fewer rows, make fewer draws (n_draws), or use sampler='hmc'."
 MOST_BYTES = 1 << 32  # largest size in bytes of the gradients of rows that an estimator remembers
 
@@ -105,7 +92,9 @@ def check_request(request, n_rows):
         )
 
 
-def sample_density(target, starts, request, watch=None, *, search=True, independent=False):
+def sample_density(
+    target, starts, request, watch=None, *, search=True, further=None, independent=False
+):
     """Draw from the posterior of a row density.
 
     Parameters
@@ -122,6 +111,9 @@ def sample_density(target, starts, request, watch=None, *, search=True, independ
         Whether to look for the modes near the starts, or a function that does, ``search(target,
         starts, request)``, and returns maxima. If a sampler and its step size are given, there is
         no search in any case.
+    further : iterator of arrays of shape (·, n_parameters), optional
+        More starting points for the search, for as long as it finds new modes: see
+        `skbayes_sg.densities.modes`.
     independent : bool, default=False
         Whether independent draws are tried first, if nothing is asked for, where a single mode is
         found. That is for densities that are known to be smooth and to have no narrow peaks away
@@ -140,11 +132,13 @@ def sample_density(target, starts, request, watch=None, *, search=True, independ
     request = replace(request, seconds={})
     named = request.sampler is not None and request.step_size is not None
     with request.timed("centre"):
-        find = search if callable(search) else _maxima
-        points = find(target, starts, request) if search and not named else list(starts)
-        for theta in points:
-            target.model.check_derivatives(target, theta)
-        modes = _modes(target, points, _kind(target, request, named))
+        kind = _kind(target, request, named)
+        if callable(search) and not named:
+            modes = modes_at(target, search(target, starts, request), kind)
+        elif search and not named:
+            modes = modes_near(target, starts, further, request, kind)
+        else:
+            modes = modes_at(target, starts, kind)
     convergence.prepare()
     outcome = None
     independent = request.leaves_all_to_auto and (independent or len(modes) > 1)
@@ -178,95 +172,6 @@ def _wants_all_rows(request):
     if isinstance(request.gradient, Full) or isinstance(request.subsampling, AllRows):
         return True
     return not request.names_few_rows
-
-
-# -- where chains begin ---------------------------------------------------------------------------
-
-
-def _modes(target, points, kind):
-    """Return the `Modes` at some points, the one of largest evidence first.
-
-    Points near an earlier one are left out, and so are those of negligible evidence. `kind` is the
-    preconditioner.
-    """
-    frames, evidence = [], []
-    for theta in _not_hopeless(target, points):
-        frame = frame_around(target, theta, kind)
-        if not any(_is_same_mode(frame, other) for other in frames):
-            frames.append(frame)
-            evidence.append(log_laplace_evidence(frame) if len(points) > 1 else 0.0)
-    order = np.argsort(evidence)[::-1]
-    kept = [k for k in order if evidence[k] > evidence[order[0]] + np.log(1e-5)]
-    frames, evidence = [frames[k] for k in kept], np.array([evidence[k] for k in kept])
-    return Modes(tuple(frames), evidence, searched=len(points) > 1)
-
-
-def _not_hopeless(target, points):
-    """Return the points whose log density is not hopelessly far below that of the best one.
-
-    No volume of the posterior around the others could make up for their density: see `HOPELESS`.
-    """
-    if len(points) == 1:
-        return points
-    with np.errstate(all="ignore"):
-        log_p = np.array([-target.value_and_gradient(theta)[0] for theta in points])
-    log_p[np.isnan(log_p)] = -np.inf
-    least = log_p.max() - HOPELESS * (1 + target.n_parameters)
-    return [theta for theta, own in zip(points, log_p, strict=True) if own >= least]
-
-
-def _maxima(target, starts, request):
-    """Return the maxima near the starting points; raise `ValueError` if flat priors leave none.
-
-    Where the density rises without bound, the best starting point takes their place.
-    """
-    ends, labels = [], set()
-    for tried, start in enumerate(starts):
-        theta = mode_near(target, start)
-        open_ended = without_maximum(target, theta)
-        if not open_ended.any():
-            ends.append(theta)
-        labels |= set(np.flatnonzero(open_ended))
-        if not ends and tried + 1 == min(TRIED, len(starts)):
-            said = " and ".join(f"`{request.name_of(j)}`" for j in sorted(labels))
-            raise ValueError(
-                "The posterior is improper: the density has no maximum, or does not depend on all "
-                f"of its parameters. Give {said} a proper prior, such as Normal(scale=100.0)."
-            )
-    return _bounded(target, starts, ends, request)
-
-
-def _bounded(target, starts, ends, request):
-    """Return the ends of searches that are maxima, or the best start where there are none.
-
-    A density that rises without bound has no mode there that says where its mass is.
-    """
-    with np.errstate(all="ignore"):
-        heights = [target.value_and_gradient(theta)[0] for theta in starts]
-    best = starts[int(np.argmin(np.nan_to_num(heights, nan=np.inf)))]
-    bounded = [theta for theta in ends if not is_unbounded(target, best, theta)]
-    if bounded:
-        return bounded
-    farthest = request.name_of(np.argmax(np.abs(ends[0] - best) / reaches(target, best)))
-    warnings.warn(
-        "The density has no maximum: it rises without bound while it becomes narrower (the search "
-        f"went farthest in `{farthest}`), as that of effects does whose scale becomes zero. Chains "
-        "begin at the starting point instead. Steps that are right elsewhere are too long where it "
-        "is narrow: write effects as multiples of their scale (mu + tau * z in the "
-        "place of theta), or use a prior that vanishes at zero for the scale (InverseGamma).",
-        SamplerConvergenceWarning,
-        stacklevel=2,
-    )
-    return [best]
-
-
-def _is_same_mode(one, other):
-    """Whether the centres of two frames are within a standard deviation, in the metrics of both."""
-    apart = one.centre.theta - other.centre.theta
-    return all(
-        linalg.norm(preconditioning.solve(frame.F, apart[None])[0]) < np.sqrt(len(apart))
-        for frame in (one, other)
-    )
 
 
 # -- stochastic gradients -------------------------------------------------------------------------

@@ -625,7 +625,7 @@ def _check_modes(examination, evidence):
     """Judge whether all modes were found, and whether the draws have the modes' shares."""
     n = int(evidence["n_modes"][0])
     if "modes_left" in evidence:
-        text = f"{n} looked at, and there are others."
+        text = f"{n} looked at, and others are likely."
         examination.findings.append(Finding("modes", text, MODES, float(n), float(n)))
     elif "noiseless_mode" in evidence:
         text = "one was left out, where some rows are fitted exactly and there is no noise."

@@ -37,8 +37,7 @@ def told_of_search(modes):
         matter = "that matters" if len(modes) == 1 else "that matter"
         _warn(
             f"The posterior may have many modes: the search has ended after {len(modes)} {matter}, "
-            "and the draws may miss others. Use a prior with lighter tails or a larger scale, or "
-            "drop columns that are nearly the same."
+            f"and the draws may miss others. {_remedy_of_search(modes)}"
         )
     if modes.degenerate:
         evidence["noiseless_mode"] = np.array([1.0])
@@ -49,6 +48,13 @@ def told_of_search(modes):
             "with s the resolution."
         )
     return {"n_modes": float(len(modes))}, evidence
+
+
+def _remedy_of_search(modes):
+    """Advice where a search has left out modes."""
+    if modes.frame.target.model.n_linear:
+        return f"Use {PRIORS}, or drop columns that are nearly the same."
+    return "Use narrower priors, or say where searches begin (start) with points near the modes."
 
 
 def judged(outcome, modes, request, remedy=PRIORS):

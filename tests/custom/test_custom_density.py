@@ -255,7 +255,7 @@ def test_there_are_fewer_starts_for_more_rows(monkeypatch):
     model, found = made(), []
     monkeypatch.setattr(
         "skbayes_sg.custom.density.sample_density",
-        lambda target, starts, *rest: found.append(len(starts)) or 1 / 0,
+        lambda target, starts, *rest, **options: found.append(len(starts)) or 1 / 0,
     )
     for n in (80, 8000, 80_000):
         with pytest.raises(ZeroDivisionError):

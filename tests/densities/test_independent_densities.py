@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skbayes_sg import BayesianICA
-from skbayes_sg.densities import fit, independent
+from skbayes_sg.densities import independent, modes
 from skbayes_sg.densities.density import density_target
 from skbayes_sg.densities.fit import sample_density
 from skbayes_sg.densities.ica import LogisticSources
@@ -64,13 +64,13 @@ def test_one_parameter_against_quadrature(n):
 @pytest.mark.parametrize("factor", [0.4, 0.75, 1.6], ids=["narrow", "less", "wide"])
 def test_a_wrong_width_costs_efficiency_only(monkeypatch, factor):
     """With 0.4 times the width the weights fail, and chains in lockstep take their place."""
-    right, x = fit.frame_around, rows(200)
+    right, x = modes.frame_around, rows(200)
 
     def wrong(*args):
         frame = right(*args)
         return replace(frame, F=factor * frame.F)
 
-    monkeypatch.setattr(fit, "frame_around", wrong)
+    monkeypatch.setattr(modes, "frame_around", wrong)
     outcome = sampled(x, sampler=Importance())
     assert ("lockstep_epsilon" in outcome.diagnostics) == (factor == 0.4)
     assert ("independent" in outcome.evidence) == (factor != 0.4)

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from skbayes_sg.custom import CustomDensity
-from skbayes_sg.densities import around, fit
+from skbayes_sg.densities import around, fit, modes
 from skbayes_sg.densities.around import is_unbounded, mode_near, reaches, still_rising
 from skbayes_sg.exceptions import SamplerConvergenceWarning
 from skbayes_sg.priors import HalfNormal, InverseGamma, Laplace, Normal
@@ -49,7 +49,7 @@ def searched(monkeypatch, model, rows):
         seen.append((target, starts))
         raise StopIteration
 
-    monkeypatch.setattr(fit, "_maxima", watched)
+    monkeypatch.setattr(modes, "_maxima", watched)
     with pytest.raises(StopIteration):
         model.fit(rows)
     monkeypatch.undo()
@@ -79,9 +79,11 @@ def test_a_scale_that_becomes_zero_has_no_maximum(monkeypatch):
     assert is_unbounded(Funnel, start, end)
     assert not is_unbounded(Funnel, start, np.array([0.0, -1.0]))  # not yet narrow
     request = SimpleNamespace(name_of=["x", "tau"].__getitem__)
+    best = modes._best(Funnel, [np.array([1.0, 30.0]), start])
+    assert best is start
+    assert not modes._bounded(Funnel, best, [end])
     with pytest.warns(SamplerConvergenceWarning, match=NO_MAXIMUM):
-        points = fit._bounded(Funnel, [np.array([1.0, 30.0]), start], [end], request)
-    assert points == [start]
+        modes._warn_unbounded(Funnel, best, end, request)
 
 
 def test_reaches():

@@ -1171,7 +1171,7 @@ MUTANTS = [
         "[0.55-9.0-lockstep]",
     ),
     Mutant(
-        "a density without a maximum, taken for one", "densities/fit.py",
+        "a density without a maximum, taken for one", "densities/modes.py",
         "if not is_unbounded(target, best, theta)", "if True",
         "test_unbounded.py::test_a_scale_that_becomes_zero_has_no_maximum",
     ),
@@ -1306,6 +1306,21 @@ MUTANTS = [
         "missed modes do not matter", "recipe/crossing.py",
         ".sum() > MATTERS", ".sum() > 2.0",
         "test_crossing.py::test_missed_modes_matter_together",
+    ),
+    Mutant(
+        "searches for modes that end after the first points", "densities/modes.py",
+        "n < most and found.wants_more", "False and found.wants_more",
+        "test_density_modes.py::test_a_frequency_that_few_searches_find",
+    ),
+    Mutant(
+        "a search that is complete wherever it ends", "densities/modes.py",
+        "complete = further is None or found.is_complete", "complete = True",
+        "test_density_modes.py::test_a_search_that_ends_too_early_is_told",
+    ),
+    Mutant(
+        "modes that hardly matter asked for twice", "densities/modes.py",
+        "(once & matters).sum()", "once.sum()",
+        "test_density_modes.py::test_searches_end_where_modes_have_been_found_twice",
     ),
     Mutant(
         "modes of densities are left to chains", "densities/fit.py",
