@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from .._base import streams
-from ..densities.density import RowDensity
+from ..densities.density import RowDensity, numbers_of_rows
 from ..kernels.layout import FACT_WEIGHT
 from .arrays import OVERHEAD, functions_of, kernels_of
 from .derivatives import (
@@ -98,17 +98,6 @@ def _slopes_of_rows(functions):
     return slopes, getattr(differences, "py_func", differences)
 
 
-@compiled
-def _rows_of(facts, rows, start, stop, width):
-    """Return the numbers of the rows with the indices rows[start:stop], (·, width)."""
-    out = np.empty((stop - start, width))
-    first = facts.shape[1] - width
-    for k in range(stop - start):
-        for j in range(width):
-            out[k, j] = facts[rows[start + k], first + j]
-    return out
-
-
 def _kernels(values, gradients, natural, positive):
     """Return a function of `width` that gives the kernels loss and derivative of a `RowDensity`.
 
@@ -119,7 +108,7 @@ def _kernels(values, gradients, natural, positive):
     def of_width(width):
         def loss(facts, rows, start, stop, eta):
             found = np.empty(stop - start)
-            values(natural(eta[0]), _rows_of(facts, rows, start, stop, width), found)
+            values(natural(eta[0]), numbers_of_rows(facts, rows, start, stop, width), found)
             total = 0.0
             for k in range(stop - start):
                 total -= facts[rows[start + k], FACT_WEIGHT] * found[k]
@@ -127,7 +116,7 @@ def _kernels(values, gradients, natural, positive):
 
         def derivative(facts, rows, start, stop, eta, terms_out):
             theta = natural(eta[0])
-            block = _rows_of(facts, rows, start, stop, width)
+            block = numbers_of_rows(facts, rows, start, stop, width)
             gradients(theta, block, terms_out[: stop - start])
             for k in range(stop - start):
                 for j in range(theta.shape[0]):
@@ -146,7 +135,7 @@ def _kernel_of_sums(sums, natural, positive, width):
 
     def kernel(facts, z, valued, g_out):
         theta, slope, n = natural(z), np.empty(z.shape[0]), facts.shape[0]
-        rows = _rows_of(facts, np.arange(n), 0, n, width)
+        rows = numbers_of_rows(facts, np.arange(n), 0, n, width)
         value = sums(theta, rows, facts[:, FACT_WEIGHT].copy(), slope)
         for j in range(z.shape[0]):
             g_out[j] -= slope[j] * (theta[j] if positive[j] else 1.0)

@@ -7,11 +7,11 @@ dynamics work as they are. The numbers of a row are the last columns of its fact
 
 import numpy as np
 
-from .._base.jit import jit
+from .._base.jit import inner, jit
 from ..engine.target import Target
 from ..models import Model
 
-__all__ = ["RowDensity", "density_target", "row_gradients"]
+__all__ = ["RowDensity", "density_target", "numbers_of_rows", "row_gradients"]
 
 
 @jit
@@ -20,6 +20,17 @@ def _no_curvature(facts, rows, start, stop, eta, u_out):
     for k in range(stop - start):
         for c in range(u_out.shape[1]):
             u_out[k, c] = np.nan
+
+
+@inner
+def numbers_of_rows(facts, rows, start, stop, width):
+    """Return the numbers of the rows with the indices ``rows[start:stop]``, (·, width)."""
+    out = np.empty((stop - start, width))
+    first = facts.shape[1] - width
+    for k in range(stop - start):
+        for j in range(width):
+            out[k, j] = facts[rows[start + k], first + j]
+    return out
 
 
 class RowDensity(Model):

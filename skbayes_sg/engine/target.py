@@ -151,7 +151,8 @@ class Target:
     @property
     def counted(self):
         """How many rows there are, in words."""
-        return f"{self.n_rows} different rows" if self.are_different else f"{self.n_rows} rows"
+        rows = "row" if self.n_rows == 1 else "rows"
+        return f"{self.n_rows} {'different ' if self.are_different else ''}{rows}"
 
     def column_moments(self):
         """Return (Σ w, mean, variance) of the columns of X."""
