@@ -22,7 +22,7 @@ from ..importance.lockstep import UNLIMITED, Budget
 from ..importance.mixture import mixed_draws
 from ..importance.sample import certified_draws
 from ..importance.warps import unwarped
-from ..recipe.independent import POOR, may_grow, warn_of_weights, with_ess_in_theta
+from ..recipe.independent import FINITE, POOR, may_grow, warn_of_weights, with_ess_in_theta
 from ..recipe.price import (
     EXACT_SECONDS,
     TOLD_SECONDS,
@@ -122,9 +122,7 @@ def run_independent(modes, request, watch=None):
         weighing = n * seconds_of_rows(frame.target, frame.target.n_rows)
         warn_if_long(weighing, f"Weighing {n} independent draws", REMEDY, TOLD_SECONDS)
         if len(modes) > 1:
-            found = mixed_draws(proposals, n, rng)
-            if not found.holds and may_grow(proposals, request):
-                found = grown_draws(proposals, n, rng) or found
+            found = _of_several(proposals, n, rng, request)
         else:
             found = certified_draws(proposals[0], n, rng, lambda proposal: budget)
         found = with_ess_in_theta(found, frame, request)
@@ -133,6 +131,21 @@ def run_independent(modes, request, watch=None):
     if not found.holds:
         warn_of_weights(found)
     return _outcome(found, frame, request, watch)
+
+
+def _of_several(proposals, n, rng, request):
+    """Draws of a mixture of the proposals of several modes, or of one that grows beyond these.
+
+    It grows where the weights of the first cannot be trusted or have no variance, as where a part
+    of the posterior is far from all modes, and takes its place if its weights are better.
+    """
+    found = mixed_draws(proposals, n, rng)
+    k = found.certificate.pareto_k
+    if (found.holds and k <= FINITE) or not may_grow(proposals, request):
+        return found
+    grown = grown_draws(proposals, n, rng)
+    is_better = grown is not None and not (found.holds and grown.certificate.pareto_k > k)
+    return grown if is_better else found
 
 
 def _few_are_effective(proposal, share, rng):

@@ -35,7 +35,7 @@ SMALL = 0.01  # chance of a new mode that matters down to which there are furthe
 UNSEEN = 0.02  # share of descents alone at modes that matter up to which a search is complete
 MATTERS = 1e-3  # share of the evidence of all modes from which a new one would matter
 # Number of all descents, at most, and their work: rows x parameters x descents.
-MOST, WORK = 200, 2e6
+MOST, WORK = 500, 1e6
 CLOSE = 0.1  # standard deviations from a mode within which a point is at it, whatever its metric
 
 
@@ -71,7 +71,8 @@ class _Found:
                 self.counts[m] += 1
                 return
         self.frames.append(frame)
-        self.evidence.append(log_laplace_evidence(frame))
+        evidence = log_laplace_evidence(frame)
+        self.evidence.append(evidence if np.isfinite(evidence) else -np.inf)
         self.heights.append(height)
         self.counts.append(1)
 
@@ -94,6 +95,8 @@ class _Found:
 
     def modes(self, searched, complete=True):
         """Return the `Modes`, the one of largest evidence first, without negligible ones."""
+        if len(self.frames) == 1:
+            return Modes(tuple(self.frames), np.zeros(1), searched, complete)
         evidence = np.array(self.evidence)
         order = np.argsort(evidence)[::-1]
         kept = [k for k in order if evidence[k] > evidence[order[0]] + np.log(LEAST_SHARE)]

@@ -57,6 +57,16 @@ def test_a_frequency_that_few_searches_find():
     assert distance(model, x, y) < 0.03
 
 
+def test_a_part_of_the_posterior_that_is_far_from_all_modes():
+    """Frequencies near zero, whose logarithms have a long tail, have 5 % of the mass."""
+    x, y = rows_of_wave(134)
+    model = fitted(x, y, random_state=0)
+    w, p = exact_frequencies(x, y)
+    exact = p[w < 0.2].sum()
+    assert exact == pytest.approx(0.051, abs=0.001)
+    assert (model.posterior_["w"] < 0.2).mean() == pytest.approx(exact, abs=0.015)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_frequencies_of_tables_have_their_exact_law(seed):

@@ -1323,6 +1323,11 @@ MUTANTS = [
         "test_density_modes.py::test_searches_end_where_modes_have_been_found_twice",
     ),
     Mutant(
+        "weights of several modes without a variance", "densities/independent.py",
+        "k <= FINITE", "k <= 0.7",
+        "test_density_modes.py::test_a_part_of_the_posterior_that_is_far_from_all_modes",
+    ),
+    Mutant(
         "modes of densities are left to chains", "densities/fit.py",
         "(independent or len(modes) > 1)", "independent",
         "test_custom_density.py::test_small_modes_far_away_are_weighed[2-y0]",
