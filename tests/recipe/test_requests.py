@@ -12,6 +12,7 @@ from skbayes_sg.dynamics import BAOAB, HMC, SGLD
 from skbayes_sg.exceptions import UnusedParameterWarning
 from skbayes_sg.geometry import preconditioning
 from skbayes_sg.gradients import GRADIENTS, SAGA, Full
+from skbayes_sg.kernels.layout import BLOCK
 from skbayes_sg.recipe import choose as auto
 from skbayes_sg.recipe.request import Request
 from skbayes_sg.recipe.tuning import has_few_rows, least_rows
@@ -106,7 +107,7 @@ def test_what_is_asked_for_is_used_with_few_rows(data, asked):
 
 def sized(n_rows, D):
     """What is asked of a target by `has_few_rows`."""
-    model = SimpleNamespace(n_predictors=1, cost=1.0, overhead=0.0)
+    model = SimpleNamespace(n_predictors=1, cost=1.0, overhead=0.0, block=BLOCK)
     return SimpleNamespace(n_rows=n_rows, n_parameters=D, n_features=D, model=model, X=None)
 
 
