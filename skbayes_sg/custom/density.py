@@ -142,8 +142,8 @@ class CustomDensity(DensityEstimator):
         Where the search for the mode begins: a dict with the values of all parameters by name, each
         a number or an array of n numbers; or an array of values in the order of `parameters`, with
         one row for each starting point. By default these are the middle of the prior and 4 to 20
-        points around it, the fewer, the more rows and parameters there are, and up to 500 further
-        ones as long as modes are found that no other search has found.
+        points around it, the fewer, the more rows and parameters there are, and further ones, up to
+        500 in all, as long as modes are found that no other search has found.
     mean : callable, optional
         ``mean(theta, X)``, the expectation of y for each row of X under one draw, which `predict`
         needs.

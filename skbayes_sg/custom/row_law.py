@@ -134,9 +134,8 @@ def _kernel_of_sums(sums, natural, positive, width):
     """
 
     def kernel(facts, z, valued, g_out):
-        theta, slope, n = natural(z), np.empty(z.shape[0]), facts.shape[0]
-        rows = numbers_of_rows(facts, np.arange(n), 0, n, width)
-        value = sums(theta, rows, facts[:, FACT_WEIGHT].copy(), slope)
+        theta, slope, rows = natural(z), np.empty(z.shape[0]), facts[:, facts.shape[1] - width :]
+        value = sums(theta, rows, facts[:, FACT_WEIGHT], slope)
         for j in range(z.shape[0]):
             g_out[j] -= slope[j] * (theta[j] if positive[j] else 1.0)
         return -value if valued else 0.0
