@@ -31,7 +31,9 @@ TRIED = 3  # starting points without a maximum nearby after which the posterior 
 # Points are left out if their log density is more than HOPELESS (1 + D) nats below that of the best
 # point, for D parameters.
 HOPELESS = 50.0
-SMALL = 0.01  # chance of a new mode that matters down to which there are further descents
+# Chance of a new mode that matters down to which there are further descents: a mode with 2 % of the
+# mass in the tails of the prior, where one descent in a hundred begins, may be 30 deviations away.
+SMALL = 5e-4
 UNSEEN = 0.02  # share of descents alone at modes that matter up to which a search is complete
 MATTERS = 1e-3  # share of the evidence of all modes from which a new one would matter
 # Number of all descents, at most, and their work: rows x parameters x descents.

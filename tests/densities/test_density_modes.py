@@ -8,7 +8,7 @@ import pytest
 from skbayes_sg.custom import CustomDensity
 from skbayes_sg.densities import modes
 from skbayes_sg.exceptions import MultimodalPosteriorWarning
-from skbayes_sg.priors import HalfNormal
+from skbayes_sg.priors import HalfNormal, Normal
 
 NOISE, SCALE = 0.8, 3.0
 
@@ -76,6 +76,27 @@ def test_frequencies_of_tables_have_their_exact_law(seed):
     assert not model.posterior_.check() or distance(model, x, y) < 0.05
 
 
+@pytest.mark.parametrize("seed", [12, 15, 22])
+def test_aliases_of_a_frequency(seed):
+    """At whole times a frequency and those 2π away fit alike; the prior gives the second 2 %."""
+    rng, t = np.random.default_rng(seed), np.arange(1.0, 13.0)
+    angle = np.round(0.7 * t + 0.5 * rng.standard_normal(12))
+    w = np.linspace(-14.0, 14.0, 100_001)
+    log_p = 2.0 * np.cos(angle[:, None] - w * t[:, None]).sum(axis=0) - w**2 / 8.0
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    exact = np.sqrt(p @ (w - p @ w) ** 2)
+
+    def turned(theta, row):
+        return 2.0 * np.cos(row[0] - theta[0] * row[1])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MultimodalPosteriorWarning)
+        model = CustomDensity(turned, {"w": Normal(scale=2.0)}, random_state=seed)
+        model.fit(np.column_stack([angle, t]))
+    assert model.posterior_.std()[0] == pytest.approx(exact, rel=0.15)
+
+
 def test_a_search_that_ends_too_early_is_told(monkeypatch):
     monkeypatch.setattr(modes, "MOST", 0)
     x, y = rows_of_wave(10)
@@ -101,7 +122,8 @@ def test_points_that_are_given_are_all_that_are_used(monkeypatch):
     ([20, 1], [0.0, -1.0], True, False),
     ([60, 1], [0.0, -1.0], True, True),
     ([30, 31], [0.0, -1.0], False, True),
-    ([60, 1], [0.0, -50.0], False, True),  # a mode that does not matter
+    ([60, 1], [0.0, -50.0], True, True),
+    ([1500, 1], [0.0, -50.0], False, True),  # a mode that does not matter
     ([10, 1], [0.0, -50.0], True, True),  # every second mode matters, and others are likely
     ([40, 20, 2, 1, 1], [0.0, -1.0, -2.0, -50.0, -60.0], True, True),
 ])  # fmt: skip
