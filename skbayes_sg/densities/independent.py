@@ -97,6 +97,10 @@ class _Laplace:
         """The potential of chains in lockstep: that of all rows."""
         return self.exact
 
+    def warps_of_draws(self, _):
+        """None: there are no directions of rows."""
+        return None
+
     def potentials(self, left, phi):
         """Return no cheaper potentials than that of all rows."""
         return ()

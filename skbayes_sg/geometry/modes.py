@@ -36,6 +36,7 @@ from scipy import linalg
 from scipy.special import logsumexp
 
 from .._base import streams
+from ..kernels.layout import FACT_PREDICTOR, FACT_Y
 from ..priors import Flat, Laplace, Normal, StudentT
 from ..priors.columns import KIND, LOC, POWER, SCALE, SHAPE
 from ..priors.families import of_family
@@ -54,6 +55,8 @@ STEPS = 15  # predicted number of Newton steps, with a Hessian each, of a descen
 FEWEST, MOST = 8, 60  # smallest and largest number of descents
 LONGER = 10.0  # the steps of all descents may take so many times as long as is predicted
 MOST_MODES = 24  # largest number of minima that are followed on all rows
+CUT = 0.3  # noise below this share of that of a mode is excluded where others are left out
+FITTED = 1e3  # rows with residuals below so many times a noise at its floor are fitted exactly
 NEAR = 1.0  # posterior standard deviations within which two minima are one
 EXPANDED = 15.0  # moves begin at modes with log evidence at most so many nats below the best
 ON_THE_WAY, SLIGHT = 12, 1e-3  # points on a way from a minimum, and nats by which U has fallen
@@ -64,7 +67,7 @@ ALONE = 3  # largest number of coefficients that are tried alone
 LOSS = 20.0  # nats that a coefficient set to zero may lose beyond what its prior gains
 CORRELATED = 0.4  # correlation in the likelihood's Hessian above which a coefficient is passed on
 MOST_RELATED = 4  # largest number of columns to which a coefficient is passed on
-AT_FLOOR = 10.0  # noise up to so many times its floor is rounding error
+AT_FLOOR = 1.0  # noise up to so many times its floor is rounding error
 
 
 @dataclass(frozen=True)
@@ -196,8 +199,13 @@ def find_modes(frame):
         other = _followed(frame, mode, part.n_rows)
         if other is None or any(_is_same_mode(other, known) for known in frames):
             continue
-        (at_floor if _is_degenerate(other.centre.theta, frame) else frames).append(other)
-    return _weighed(frames, at_floor, search.complete)
+        frames.append(other)
+    degenerate = [_is_at_floor(target, own.centre.theta) for own in frames]
+    at_floor = [own for own, is_so in zip(frames, degenerate, strict=True) if is_so]
+    others = [own for own, is_so in zip(frames, degenerate, strict=True) if not is_so]
+    if not others or (degenerate[0] and not _fits_ties(frame)):
+        at_floor, others = [], frames
+    return _weighed(others, at_floor, search.complete)
 
 
 def _followed(frame, mode, n_searched):
@@ -225,19 +233,28 @@ def _is_same_mode(one, other):
     return max(linalg.norm(step) for step in steps) < NEAR
 
 
-def _is_degenerate(theta, frame):
-    """Whether the noise of robust regression is at its floor at θ, and is not at the centre."""
-    target = frame.target
-    if not target.model.heavy_tailed:
-        return False
-    floor = AT_FLOOR * target.prior[-2, LOC]
-    return bool(np.exp(theta[-2]) < floor < np.exp(frame.centre.theta[-2]))
+def _is_at_floor(target, theta):
+    """Whether the noise of robust regression is at its floor at θ."""
+    return bool(target.model.heavy_tailed and np.exp(theta[-2]) < AT_FLOOR * target.prior[-2, LOC])
+
+
+def _fits_ties(frame):
+    """Whether all rows that the centre of a frame fits exactly have the same response.
+
+    Then they are a lump of tied responses among others, and not rows without noise on a line.
+    """
+    target, theta = frame.target, frame.centre.theta
+    y = target.data.facts[:, FACT_Y]
+    eta = frame.facts[:, FACT_PREDICTOR]
+    fitted = y[np.abs(y - eta) < FITTED * np.exp(theta[-2])]
+    return len(fitted) > 0 and np.ptp(fitted) == 0.0
 
 
 def _weighed(frames, at_floor, complete):
     """The `Modes` of the frames that matter, in order.
 
-    Those at the floor of the noise are left out: `Modes.degenerate` says whether any matters.
+    Those at the floor of the noise are left out, and `Modes.degenerate` says whether any matters.
+    The floor is raised then, as chains would fall into them.
     """
     evidence = np.array([_log_evidence(frame) for frame in frames])
     total = logsumexp(evidence)
@@ -247,7 +264,20 @@ def _weighed(frames, at_floor, complete):
     degenerate = any(_log_evidence(frame) > least for frame in at_floor)
     kept = np.flatnonzero(evidence >= least)
     kept = kept[np.argsort(-evidence[kept], kind="stable")]
-    return Modes(tuple(frames[m] for m in kept), evidence[kept], True, complete, degenerate)
+    own = [frames[m] for m in kept]
+    if degenerate:
+        own = _cut_off(own)
+    return Modes(tuple(own), evidence[kept], True, complete, degenerate)
+
+
+def _cut_off(frames):
+    """The frames with a prior of the noise that is cut off at `CUT` of the least noise of any."""
+    prior = frames[0].target.prior.copy()
+    least = CUT * min(np.exp(frame.centre.theta[-2]) for frame in frames)
+    prior[-2, LOC] = max(prior[-2, LOC], least)
+    target, rng = frames[0].target.with_prior(prior), streams.fixed()
+    centres = [find_centre(target, dense=True, rng=rng, start=f.centre.theta) for f in frames]
+    return [build_frame(target, centre, frames[0].kind) for centre in centres]
 
 
 def _log_evidence(frame):
@@ -310,7 +340,8 @@ class _Search:
 
     def others(self):
         """Positions θ of the minima that matter, without the first, by decreasing evidence."""
-        best = max((m.log_evidence for m in self.found), default=-np.inf)
+        above = [m for m in self.found if not _is_at_floor(self.target, m.theta)] or self.found
+        best = max((m.log_evidence for m in above), default=-np.inf)
         rough = np.log(LEAST_SHARE) - 5.0
         others = [m for m in self.found[1:] if m.log_evidence > best + rough]
         others.sort(key=lambda m: -m.log_evidence)

@@ -2,6 +2,8 @@
 
 The search begins at least squares with ν = 30, and at least trimmed squares of a third, half and
 three quarters of the rows with ν = 1 or 4, from elemental subsets and from windows of residuals.
+It also begins where rows are fitted exactly: those with the most frequent response, and those of
+the elemental subset that fits most rows. There the noise may be rounding error (`modes`).
 
 These fits leave a coefficient open that few rows tell of, such as that of a rare flag, since all
 other rows make up three quarters. So from each mode the line is also turned about the median m_j of
@@ -14,6 +16,7 @@ from scipy import linalg, sparse
 
 from .._base import streams
 from ..kernels.layout import FACT_WEIGHT, FACT_Y
+from ..priors.columns import LOC
 
 __all__ = ["design_of", "least_noise", "robust_starts", "turned"]
 
@@ -66,6 +69,23 @@ def robust_starts(target):
         if all(np.median(np.abs(eta - other)) > 0.3 * min(sd, its) for other, its in seen):
             seen.append((eta, sd))
             yield np.concatenate([beta, [np.log(sd), np.log(df)]])
+    floor = target.prior[-2, LOC] or least
+    for own in _exact(A, y, rough):
+        beta = _least_squares(A[own], y[own], weight[own])
+        away = np.log(np.maximum(np.abs(y - A @ beta) / floor, 1.0))
+        yield np.concatenate([beta, [np.log(floor), -np.log(max(away.max(), 1.0))]])
+
+
+def _exact(A, y, rough):
+    """Indices of rows that are fitted exactly, if there are more of them than coefficients.
+
+    They are those with the most frequent response, and those that one of some lines fits best.
+    """
+    values, number = np.unique(y, return_counts=True)
+    tied = np.flatnonzero(y == values[np.argmax(number)])
+    fitted = np.abs(y[:, None] - A @ rough.T) <= least_noise(y)
+    best = np.flatnonzero(fitted[:, np.argmax(fitted.sum(axis=0))])
+    return [own for own in (tied, best) if len(own) > A.shape[1] + 1]
 
 
 def _least_squares(A, y, weight):

@@ -21,7 +21,7 @@ IDLE = 100  # the search ends after so many clusters, one after the other, witho
 
 
 def cluster_directions(vectors, scores, first=()):
-    """Return orthonormal axes along which directions with large scores lie, and members of each.
+    """Find axes along which directions with large scores lie.
 
     Parameters
     ----------
@@ -34,13 +34,16 @@ def cluster_directions(vectors, scores, first=()):
     Returns
     -------
     axes : array of shape (n_axes, n_parameters)
+        Orthonormal rows.
     members : list of arrays of int
         Indices of the vectors that belong to each axis.
+    means : array of shape (n_axes, n_parameters)
+        Unit vectors: the axes before they are made orthogonal.
     """
     length = linalg.norm(vectors, axis=1)
     units = vectors / np.where(length > 0.0, length, 1.0)[:, None]
     left = np.where(length > 0.0, scores, 0.0)
-    total, axes, members = left.sum(), [], []
+    total, axes, members, means = left.sum(), [], [], list(first)
     for axis in first:
         own = (np.abs(units @ axis) > ALIGNED) & (left > 0.0)
         left[own] = 0.0
@@ -58,7 +61,9 @@ def cluster_directions(vectors, scores, first=()):
         if axis is not None:
             axes.append(axis)
             members.append(own)
-    return np.array(axes).reshape(-1, vectors.shape[1]), members
+            means.append(mean)
+    shape = (-1, vectors.shape[1])
+    return np.array(axes).reshape(shape), members, np.array(means).reshape(shape)
 
 
 def independent(axes):

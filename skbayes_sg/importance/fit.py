@@ -22,7 +22,7 @@ from .remainders import (
     row_factors,
     row_laws,
 )
-from .warps import Warps, fit_warp, unwarped
+from .warps import Warps, fit_warp, unwarped, warps_of_draws
 
 __all__ = ["Proposal", "fit_proposal"]
 
@@ -56,6 +56,8 @@ class Proposal:
     hard : array of int
         Indices of the hard rows, which are not nearly quadratic and by which the warps are made.
     warps : Warps
+    means : array of shape (n_axes, n_parameters)
+        Unit vectors along the mean directions of clusters of hard rows, which are not orthogonal.
     sections : list of _Section
         Axes along which all potentials are exact.
     """
@@ -65,6 +67,7 @@ class Proposal:
     drifts: np.ndarray
     hard: np.ndarray
     warps: Warps
+    means: np.ndarray
     sections: list = field(default_factory=list)
     other_motion = None  # `other` of `run_lockstep`: a motion for chains with short steps
 
@@ -75,12 +78,21 @@ class Proposal:
 
     @cached_property
     def surrogate(self):
-        """The U of chains in lockstep: exact in the hard rows, or in all if these are few.
+        """The U of chains in lockstep: exact in the hard rows, or in all if few or most are hard.
 
         In tails all rows leave their quadratics, and chains that do not go there cannot say so.
         """
-        few = self.frame.target.n_rows <= ALL_IN_LOCKSTEP
-        return self.exact if few else self.of_hard_rows
+        n_rows = self.frame.target.n_rows
+        is_exact = n_rows <= ALL_IN_LOCKSTEP or len(self.hard) > n_rows / 2
+        return self.exact if is_exact else self.of_hard_rows
+
+    def warps_of_draws(self, phi):
+        """Warps along `means` to the marginal laws of draws φ; None where there are no directions.
+
+        The tables of `warps` hold along lines through the centre. Where many rows are walls, the
+        mass is elsewhere, and the walls stand in other places.
+        """
+        return warps_of_draws(self.means, phi) if len(self.means) else None
 
     @cached_property
     def of_hard_rows(self):
@@ -189,18 +201,19 @@ def fit_proposal(frame, local=False):
     drifts[hard] = 0.0
     if not _is_warped(frame.target):
         none = unwarped(frame.target.n_parameters)
-        return Proposal(frame, scores, drifts, hard, none)
+        return Proposal(frame, scores, drifts, hard, none, none.axes)
     lines = _Lines(frame, hard, by_predictor[hard])
     if len(hard) == MOST_HARD:  # the hard rows represent the others as well
         lines.stand_for = scores.sum() / scores[hard].sum()
-    axes, members = cluster_directions(lines.vectors, lines.scores, [s.axis for s in sections])
+    first = [section.axis for section in sections]
+    axes, members, means = cluster_directions(lines.vectors, lines.scores, first)
     splines = [
         fit_warp(sections[a] if a < len(sections) else lines.along(axis, own), local)
         for a, (axis, own) in enumerate(zip(axes, members, strict=True))
     ]
     kept = [a for a, spline in enumerate(splines) if spline is not None]
     warps = Warps(axes[kept], [splines[a] for a in kept])
-    return Proposal(frame, scores, drifts, hard, warps, sections)
+    return Proposal(frame, scores, drifts, hard, warps, means, sections)
 
 
 def _is_warped(target):

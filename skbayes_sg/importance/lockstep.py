@@ -61,6 +61,15 @@ class Budget:
     tell: Callable = _nothing
     others: float = np.inf
 
+    def after(self, n_gradients):
+        """The `Budget` that is left after so many gradients."""
+        return replace(self, most=self.most - n_gradients, others=self.others - n_gradients)
+
+    def of_dearer(self, factor):
+        """The same `Budget` in gradients that cost so many times as much."""
+        most, others = self.most / factor, self.others / factor
+        return Budget(most, lambda n_gradients: self.tell(n_gradients * factor), others)
+
     def allows(self, n_gradients, n_steps):
         """Whether so many gradients may be taken, with trajectories of so many steps."""
         return n_gradients <= min(self.most, self.others * max(n_steps / USUAL_STEPS, 1.0))

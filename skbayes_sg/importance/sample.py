@@ -235,7 +235,10 @@ def _in_lockstep(proposal, start, n_draws, rng, budget_of):
     if chains is None:
         return None
     found = _weighed(proposal, chains, n_draws, rng)
-    while found.ess < SLOW * n_draws:  # short chains overestimate their ess
+    if found.ess < SLOW * n_draws or not found.rhat < RHAT:
+        chains, found = _on_marginals(proposal, chains, found, n_draws, rng, budget)
+    # Short chains overestimate their ess; and longer ones have no better weights.
+    while found.ess < SLOW * n_draws and found.certificate.pareto_k < LARGEST_K:
         most = MOST_THIN // chains.thin
         if most < 2 or _needs_more(found.rhat) > most:
             break
@@ -248,17 +251,48 @@ def _in_lockstep(proposal, start, n_draws, rng, budget_of):
     return found
 
 
+def _on_marginals(proposal, chains, found, n_draws, rng, budget):
+    """Chains on warps to the marginal laws of the later half of draws, if these are better.
+
+    The result is such chains, or those that are given, and their `CertifiedDraws`. They move on the
+    U of all rows if the weights for the difference of the surrogate from it cannot be trusted.
+    """
+    warps = proposal.warps_of_draws(_joined(chains.phi[:, chains.phi.shape[1] // 2 :]))
+    if warps is None:
+        return chains, found
+    psi, _ = warps.inverse(chains.phi[:, -1])
+    potential, left = proposal.surrogate, budget.after(chains.n_gradients)
+    if found.certificate.pareto_k >= LARGEST_K:
+        left = left.of_dearer(proposal.exact.n_exact / max(potential.n_exact, 1))
+        potential = proposal.exact
+    others = run_lockstep(potential, warps, psi, n_draws, rng, left)
+    if others is None:
+        return chains, found
+    better = _weighed(proposal, others, n_draws, rng)
+    return max((chains, found), (others, better), key=lambda pair: _quality(pair[1]))
+
+
+def _quality(found):
+    """What is larger for better draws: whether they can be believed, and effective draws."""
+    return found.rhat < RHAT and found.certificate.pareto_k < LARGEST_K, found.ess
+
+
+def _joined(phi):
+    """Draws of all chains, (n_chains, n_draws, n_parameters), chain after chain."""
+    return phi.reshape(-1, phi.shape[2])
+
+
 def _needs_more(rhat):
     """How many times as long chains must be for R-hat to reach its limit: R² - 1 falls like 1/n."""
     return (rhat**2 - 1.0) / (RHAT**2 - 1.0)
 
 
 def _weighed(proposal, chains, n_draws, rng):
-    """`CertifiedDraws` of chains on the surrogate, with weights for its difference from U."""
-    phi, surrogate = chains.phi.reshape(-1, chains.phi.shape[2]), proposal.surrogate
-    is_exact = surrogate is proposal.exact
-    potential, left = (surrogate, 0.0) if is_exact else accurate(proposal, phi)
-    change = 0.0 if potential is surrogate else surrogate.values(phi) - potential.values(phi)
+    """`CertifiedDraws` of chains, with weights for the difference of their potential from U."""
+    phi, own = _joined(chains.phi), chains.motion.potential
+    is_exact = own is proposal.exact
+    potential, left = (own, 0.0) if is_exact else accurate(proposal, phi)
+    change = 0.0 if potential is own else own.values(phi) - potential.values(phi)
     certificate = certified(change + np.zeros(len(phi)))
     share = convergence.weight_efficiency(certificate.weights)
     phi = phi[resampled(rng, certificate.weights)]  # keeps the order of the chains

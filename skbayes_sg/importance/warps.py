@@ -1,20 +1,24 @@
-"""The warps T, one for each orthonormal axis q, from the normal law to the posterior's along q.
+"""The warps T, one for each axis q, from the normal law to the posterior's along q.
 
 Along q the posterior is e^-f, f(s) = g·q s + s²/2 + the remainders of the rows that lie there. Its
 distribution function F is found on a grid, from both ends, and s as a function of ψ = Φ⁻¹(F(s)) is
 made a cubic spline, which goes on in straight lines. The spline *is* T: a table that is not right
 costs efficiency, and the weights, which know T' exactly, make up for it.
 
-    φ = ψ + Qᵀ(T(Qψ) - Qψ),     log |det ∂φ/∂ψ| = Σ_a log T_a'(q_a·ψ).
+    φ = ψ + Q⁺(T(Qψ) - Qψ),     log |det ∂φ/∂ψ| = Σ_a log T_a'(q_a·ψ),
+
+with the pseudoinverse Q⁺, so that Qφ = T(Qψ), and what is orthogonal to all axes stays. Axes of the
+proposal are orthonormal, and Q⁺ is Qᵀ. Those of `warps_of_draws` are not.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 from scipy.interpolate import CubicSpline, PchipInterpolator
-from scipy.special import ndtri_exp
+from scipy.special import ndtr, ndtri, ndtri_exp
 
-__all__ = ["Place", "Warps", "fit_warp", "unwarped"]
+__all__ = ["Place", "Warps", "fit_warp", "unwarped", "warps_of_draws"]
 
 REACH = 14.0  # half width of the first grid, in standard deviations of the Laplace approximation
 CORE = 2.0  # distance from the centre up to which the steps of that grid are about even
@@ -30,6 +34,8 @@ FINER = 8  # cells of the distribution function for each cell of the grid
 WIDEST = 8.0  # largest |ψ| of a table
 EDGE = 7.0  # largest |ψ| of the knots; beyond, the spline goes on in straight lines
 KNOTS = 200  # number of knots of the spline
+SMOOTHED = 0.3  # width in ψ over which quantiles of draws are averaged
+OF_DRAWS = 2.5  # largest |ψ| of the knots of a table of draws; there are few draws beyond
 BLOCK_NUMBERS = 1 << 20  # largest number of entries of ψ that are moved at once
 
 
@@ -39,14 +45,17 @@ class Warps:
     Parameters
     ----------
     axes : array of shape (n_axes, n_parameters)
-        Orthonormal rows.
+        Unit vectors, linearly independent.
     splines : list of scipy.interpolate.PPoly
         One for each axis, a function of ψ along it: cubics between knots at even steps, with the
         same number of knots for all.
+    duals : array of shape (n_parameters, n_axes), optional
+        The pseudoinverse of `axes`; their transpose if None, for axes that are orthonormal.
     """
 
-    def __init__(self, axes, splines):
+    def __init__(self, axes, splines, duals=None):
         self.axes, self.splines = axes, splines
+        self.duals = axes.T if duals is None else duals
         self.low = np.array([spline.x[0] for spline in splines])
         self.high = np.array([spline.x[-1] for spline in splines])
         self.coefficients = np.array([spline.c.T for spline in splines])  # cubic first
@@ -70,10 +79,10 @@ class Warps:
         """The `Place` of rows ψ."""
         along = psi @ self.axes.T
         if len(self) == 0:
-            return Place(psi, np.zeros(len(psi)), self.axes, along, along)
+            return Place(psi, np.zeros(len(psi)), self.axes, self.duals, along, along)
         value, slope, bend = self._evaluated(along)
-        phi = psi + (value - along) @ self.axes
-        return Place(phi, np.log(slope).sum(axis=1), self.axes, slope, bend)
+        phi = psi + (value - along) @ self.duals.T
+        return Place(phi, np.log(slope).sum(axis=1), self.axes, self.duals, slope, bend)
 
     def inverse(self, phi):
         """Approximate ψ and log |det ∂φ/∂ψ| for rows φ, by tables of T."""
@@ -84,7 +93,7 @@ class Warps:
             [_inverse(spline, s) for spline, s in zip(self.splines, along.T, strict=True)], axis=1
         )
         _, slope, _ = self._evaluated(psi)
-        return phi + (psi - along) @ self.axes, np.log(np.maximum(slope, FLAT)).sum(axis=1)
+        return phi + (psi - along) @ self.duals.T, np.log(np.maximum(slope, FLAT)).sum(axis=1)
 
     def _evaluated(self, x):
         """All T_a, T_a' and T_a'' at (n, n_axes) places: cubics that go on in straight lines."""
@@ -109,6 +118,7 @@ class Place:
     log_det : array of shape (n,)
         log |det ∂φ/∂ψ|.
     axes : array of shape (n_axes, n_parameters)
+    duals : array of shape (n_parameters, n_axes)
     slope, bend : array of shape (n, n_axes)
         T_a' and T_a''.
     """
@@ -116,6 +126,7 @@ class Place:
     phi: np.ndarray
     log_det: np.ndarray
     axes: np.ndarray
+    duals: np.ndarray
     slope: np.ndarray
     bend: np.ndarray
 
@@ -123,7 +134,7 @@ class Place:
         """∂/∂ψ of U(φ) - log |det ∂φ/∂ψ|, from g = ∂U/∂φ."""
         if len(self.axes) == 0:
             return g
-        along = (self.slope - 1.0) * (g @ self.axes.T) - self.bend / self.slope
+        along = (self.slope - 1.0) * (g @ self.duals) - self.bend / self.slope
         return g + along @ self.axes
 
 
@@ -169,6 +180,29 @@ def fit_warp(f, local=False):
     if spline(np.linspace(knots[0], knots[-1], 4 * KNOTS), 1).min() > 0.0:
         return spline
     return PchipInterpolator(knots, value)  # increasing, whatever the table
+
+
+def warps_of_draws(axes, phi):
+    """The `Warps` that carry the normal law to the marginal laws of draws along axes.
+
+    T(ψ) is the mean of the empirical quantiles s_(i) at normal scores about ψ, smoothed with a
+    normal law of width h:
+
+        T(ψ) = Σ_i s_(i) [Φ((b_i+1 - ψ)/h) - Φ((b_i - ψ)/h)],     b_i = Φ⁻¹(i/n).
+
+    Parameters
+    ----------
+    axes : array of shape (n_axes, n_parameters)
+        Unit vectors, linearly independent but not orthogonal: along the directions of rows.
+    phi : array of shape (n, n_parameters)
+        Draws. They need not be accurate, as chains on the warps are exact with any.
+    """
+    knots = np.linspace(-OF_DRAWS, OF_DRAWS, KNOTS)
+    scores = ndtri(np.arange(len(phi) + 1) / len(phi))
+    share = np.diff(ndtr((scores - knots[:, None]) / SMOOTHED), axis=1)
+    tables = share @ np.sort(phi @ axes.T, axis=0)
+    splines = [PchipInterpolator(knots, table) for table in tables.T]
+    return Warps(axes, splines, linalg.pinv(axes))
 
 
 def _normal_scores(places, values):

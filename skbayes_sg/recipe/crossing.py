@@ -43,9 +43,9 @@ def told_of_search(modes):
         evidence["noiseless_mode"] = np.array([1.0])
         _warn(
             "Some rows are fitted exactly, and the posterior has a mode where the noise is their "
-            "rounding error; it was left out. The response has ties: use a noise_prior that "
-            "excludes noise far below its resolution, such as InverseGamma(alpha=2, beta=s**2) "
-            "with s the resolution."
+            "rounding error. It was left out: noise far below that of the other rows is excluded. "
+            "The response has ties: use a noise_prior that excludes noise below its resolution, "
+            "such as InverseGamma(alpha=2, beta=s**2) with s the resolution."
         )
     return {"n_modes": float(len(modes))}, evidence
 

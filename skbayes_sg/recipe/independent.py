@@ -43,7 +43,9 @@ from .scale_mixture import is_quick, suits_gibbs
 __all__ = ["is_possible", "measured_of", "proposals_of", "run_independent"]
 __all__ += ["warn_of_weights", "warned_of_chains", "weighed_draws", "with_ess_in_theta"]
 
-MOST_SECONDS = 60.0  # largest predicted cost of chains in lockstep
+# Largest predicted cost of chains in lockstep, unless chains on all rows are predicted to take
+# longer.
+MOST_SECONDS = 120.0
 # Predicted cost up to which a mixture grows even where chains are predicted to cost less: where
 # draws have given way, chains take much longer than predicted.
 GROWING_SECONDS = 3.0
@@ -254,7 +256,7 @@ def _is_contradicted(outcome):
 
 
 def _budget(request, proposal):
-    """The `Budget` of chains in lockstep: `MOST_SECONDS`, and no more than chains on all rows cost.
+    """The `Budget` of chains in lockstep, which is no more than chains on all rows cost.
 
     There is no limit if importance sampling was asked for, and nothing if Gibbs sampling is quick.
     The warps count for what is told but not for the limit: where there are many, chains on all rows
@@ -273,7 +275,7 @@ def _budget(request, proposal):
         return Budget(tell=tell)
     if is_quick(target, request):  # Gibbs sampling reaches tails that short chains do not
         return Budget(0.0, tell, 0.0)
-    return Budget(MOST_SECONDS / one, tell, chains / one)
+    return Budget(max(MOST_SECONDS, chains) / one, tell, chains / one)
 
 
 def with_ess_in_theta(found, frame, request):

@@ -149,6 +149,10 @@ class ScaledProposal:
         few = self.frame.target.n_rows <= FEW_ROWS
         return self.exact if few else ScaledPotential(self.fixed.surrogate, self.collapse)
 
+    def warps_of_draws(self, _):
+        """None: draws of the scales have no warps of their own."""
+        return None
+
     @property
     def other_motion(self):
         """A function that makes `Alternating` chains, if there is a path of modes; else None."""

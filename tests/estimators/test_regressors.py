@@ -19,8 +19,10 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sg import BayesianLinearRegression, BayesianPoissonRegressor, BayesianRobustRegression
 from skbayes_sg.engine import metropolis
 from skbayes_sg.estimators import _at_all_draws
+from skbayes_sg.estimators.robust import _resolution
 from skbayes_sg.exceptions import (
     InvalidParameterError,
+    MultimodalPosteriorWarning,
     PriorConflictWarning,
     SamplerConvergenceWarning,
     SamplerDivergedError,
@@ -576,6 +578,46 @@ def test_samples_do_not_depend_on_threads(monkeypatch):
     monkeypatch.setattr(_at_all_draws, "BLOCK_BYTES", 8 * 20 * 10)
     for _ in range(3):
         assert np.allclose(model.sample_y(X, 20, random_state=1), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("y", "step"),
+    [
+        ([0.0, 3.0, 1.0, 7.0, 3.0], 1.0),
+        ([0.1, 0.4, 0.3, 1.1], 0.1),
+        ([1e6, 1e6 + 2.0, 1e6 + 8.0], 2.0),
+        ([0.0, 1.0, np.pi, 4.0], 0.0),
+        ([0.0, 5.0, 5.0, 0.0], 0.0),  # two values have no step
+        ([2.0, 2.0], 0.0),
+    ],
+)
+def test_responses_may_have_a_step(y, step):
+    assert _resolution(np.array(y)) == pytest.approx(step, abs=1e-9)
+
+
+def test_the_noise_of_integers_is_cut_off_at_their_rounding():
+    """Three rows in ten have the same response; without the cut their mode has nearly all mass."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    exact = X[:, 0] + rng.normal(size=400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rounded = BayesianRobustRegression(random_state=0).fit(X, np.rint(exact))
+    assert rounded.posterior_.check()
+    full = BayesianRobustRegression(random_state=0).fit(X, np.round(exact, 4))
+    assert np.abs(rounded.coef_ - full.coef_).max() < 0.5 * full.coef_std_.max()
+    assert rounded.noise_std_ == pytest.approx(np.sqrt(full.noise_std_**2 + 1.0 / 12.0), rel=0.05)
+
+
+def test_many_zeros_are_told():
+    """Zeros among other responses: the mode in which they have no noise is left out."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100, 1))
+    y = np.where(np.arange(100) < 28, 0.0, X[:, 0] + 2.0 * rng.normal(size=100))
+    with pytest.warns(MultimodalPosteriorWarning, match="rounding error"):
+        model = BayesianRobustRegression(random_state=0).fit(X, y)
+    assert 1.0 < model.noise_std_ < 2.5
+    assert [finding.name for finding in model.posterior_.check().findings] == ["modes"]
 
 
 @pytest.mark.slow

@@ -8,10 +8,13 @@ from scipy import integrate
 
 from skbayes_sg.engine.target import Target
 from skbayes_sg.geometry import modes as search
-from skbayes_sg.geometry.modes import Modes, find_modes, may_have_modes
+from skbayes_sg.geometry.frame import build_frame
+from skbayes_sg.geometry.mode import find_centre
+from skbayes_sg.geometry.modes import CUT, Modes, find_modes, may_have_modes
 from skbayes_sg.geometry.robust_modes import _least_squares, robust_starts, turned
 from skbayes_sg.models import Linear, LinearKnownNoise, Logistic, Poisson, Robust
 from skbayes_sg.priors import Flat, Gamma, HalfStudentT, Laplace, Normal, StudentT, Units
+from skbayes_sg.priors.columns import LOC
 from skbayes_sg.recipe.choose import frame_of
 
 CAUCHY = StudentT(df=1, scale=0.01)
@@ -229,6 +232,51 @@ def test_modes_of_rounding_error_are_left_out_and_told(ties, told):
     modes = find_modes(frame_of(target, "hessian", True, np.random.default_rng(0)))
     assert modes.degenerate == told
     assert all(np.exp(frame.centre.theta[-2]) > 0.1 for frame in modes.frames)
+
+
+def robust_frame(X, y, floor=1e-9):
+    """A frame of robust regression with a floor of the noise."""
+    noise = HalfStudentT(scale=1.0)._table((1,), units=Units(floor=floor))
+    coefficients = Normal(scale=5.0)._table((X.shape[1],)), Flat()._table((1,))
+    prior = np.concatenate([*coefficients, noise, Gamma()._table((1,))])
+    target = Target(X, y, np.ones(len(y)), Robust(), prior)
+    return frame_of(target, "hessian", True, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("n", "share", "told"), [(300, 0.04, False), (300, 0.22, True), (2500, 0.25, True)]
+)
+def test_a_fifth_of_equal_responses_may_have_a_mode_without_noise(n, share, told):
+    """Fits of a third of the rows do not find it. Noise far below that of the others is cut off."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, 2))
+    y = X[:, 0] + rng.normal(size=n)
+    y[: int(share * n)] = 0.0
+    modes = find_modes(robust_frame(X, y))
+    assert modes.degenerate == told
+    assert len(modes) == 1
+    sd = np.exp(modes.frame.centre.theta[-2])
+    assert 0.7 < sd < 1.2
+    cut = modes.frame.target.prior[-2, LOC]
+    assert cut == pytest.approx(CUT * sd, rel=0.05) if told else cut == 1e-9
+
+
+def test_a_search_that_begins_without_noise_leaves_ties_but_not_a_line():
+    """Rows without noise on a line are the answer, whatever the other rows are."""
+    rng = np.random.default_rng(2)
+    X, found = rng.normal(size=(100, 1)), {}
+    for name, exact in (("ties", np.zeros(100)), ("line", 2.0 * X[:, 0])):
+        y = np.where(np.arange(100) < 25, exact, 3.0 * rng.normal(size=100))
+        frame = robust_frame(X, y)
+        start = np.append(np.zeros(2), [np.log(1e-9), np.log(0.05)])
+        start[0] = 2.0 * (name == "line")
+        centre = find_centre(frame.target, dense=True, rng=rng, start=start)
+        found[name] = find_modes(build_frame(frame.target, centre, "hessian"))
+    assert found["ties"].degenerate
+    assert np.exp(found["ties"].frame.centre.theta[-2]) > 0.5
+    assert not found["line"].degenerate
+    assert np.exp(found["line"].frame.centre.theta[-2]) < 1e-8
+    assert found["line"].frame.centre.theta[0] == pytest.approx(2.0, abs=1e-6)
 
 
 def levels(n_levels=60, n=240, seed=3):

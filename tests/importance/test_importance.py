@@ -194,7 +194,7 @@ def test_clusters_are_the_levels():
     Q = np.linalg.qr(rng.normal(size=(5, 5)))[0]
     level = rng.integers(0, 3, 200)
     vectors = Q[level] * rng.choice([-1.0, 1.0], 200)[:, None] + 0.01 * rng.normal(size=(200, 5))
-    axes, members = cluster_directions(vectors, np.where(level == 1, 3.0, 1.0))
+    axes, members, _ = cluster_directions(vectors, np.where(level == 1, 3.0, 1.0))
     assert np.allclose(axes @ axes.T, np.eye(3), atol=1e-12)
     assert set(level[members[0]]) == {1}
     assert all(len(set(level[m])) == 1 for m in members)
@@ -225,7 +225,7 @@ def test_clusters_are_those_of_all_cosines(seed):
     vectors[:300] += 6.0 * np.eye(12)[rng.integers(0, 6, 300)]
     scores = 0.05 + rng.gamma(0.5, size=600)
     known = naive_clusters(vectors, scores)
-    _, members = cluster_directions(vectors, scores)
+    _, members, _ = cluster_directions(vectors, scores)
     assert len(members) > 6
     assert all(set(own.tolist()) in known for own in members)
 
@@ -235,7 +235,7 @@ def test_axes_that_depend_on_each_other_are_left_out():
     three = np.array([0.0, 0.0, 1.0])
     found = directions.independent([one, two, three])
     assert np.array_equal(found, [one, three])
-    axes, _ = cluster_directions(np.eye(3), np.zeros(3), found)
+    axes, _, _ = cluster_directions(np.eye(3), np.zeros(3), found)
     assert np.array_equal(axes, [one, three])
 
 
@@ -267,7 +267,7 @@ def test_many_light_clusters_end_the_search(n_light, found):
     """Each of a single row, and heavier than every row of the only cluster that has an axis."""
     vectors = np.eye(n_light + 1)[np.r_[np.arange(n_light), np.full(100, n_light)]]
     scores = np.r_[np.full(n_light, 0.015), np.full(100, 0.001)]
-    axes, members = cluster_directions(vectors, scores)
+    axes, members, _ = cluster_directions(vectors, scores)
     assert len(axes) == len(members) == found
     assert all(len(own) == 100 for own in members)
 
@@ -312,10 +312,15 @@ def test_a_warp_carries_the_normal_law_to_the_density(name):
     assert (spline(np.linspace(-6.5, 6.5, 2000), 1) > 0.0).all()
 
 
-def test_jacobian_and_pull_back_are_derivatives():
+@pytest.mark.parametrize("oblique", [False, True])
+def test_jacobian_and_pull_back_are_derivatives(oblique):
     rng = np.random.default_rng(0)
-    axes = np.linalg.qr(rng.normal(size=(4, 4)))[0][:2]
-    warps = Warps(axes, [fit_warp(DENSITIES[name][0]) for name in ("gumbel", "wall and tail")])
+    axes, duals = np.linalg.qr(rng.normal(size=(4, 4)))[0][:2], None
+    if oblique:
+        axes[1] = 0.6 * axes[1] + 0.8 * axes[0]
+        duals = np.linalg.pinv(axes)
+    splines = [fit_warp(DENSITIES[name][0]) for name in ("gumbel", "wall and tail")]
+    warps = Warps(axes, splines, duals)
     frame = posterior(Logistic())
     potential, psi, step = Potential(frame), rng.normal(size=(5, 4)), 1e-5
 
@@ -628,7 +633,7 @@ def test_chains_that_thinning_cannot_save_are_not_thinned(monkeypatch, rhat, n_r
     runs = []
 
     class Chains:
-        thin = 1
+        thin, phi = 1, np.zeros((64, 4, 2))
 
         def thinned(self, thins, budget):
             self.thin *= thins[0]
@@ -636,11 +641,15 @@ def test_chains_that_thinning_cannot_save_are_not_thinned(monkeypatch, rhat, n_r
 
     def weighed(*_):
         runs.append(rhat)
-        return SimpleNamespace(ess=50.0 if len(runs) == 1 else 500.0, rhat=rhat)
+        certificate = SimpleNamespace(pareto_k=0.1)
+        return SimpleNamespace(
+            ess=50.0 if len(runs) == 1 else 500.0, rhat=rhat, certificate=certificate
+        )
 
     monkeypatch.setattr(sample, "run_lockstep", lambda *_: Chains())
     monkeypatch.setattr(sample, "_weighed", weighed)
-    proposal = SimpleNamespace(surrogate=None, warps=None, other_motion=None)
+    none = {"surrogate": None, "warps": None, "other_motion": None}
+    proposal = SimpleNamespace(**none, warps_of_draws=lambda phi: None)
     sample._in_lockstep(proposal, np.zeros((64, 2)), 1000, None, lambda _: Budget())
     assert len(runs) == n_runs
 

@@ -42,6 +42,7 @@ FULL = "test_gradient_estimators.py::test_all_rows_make_the_full_gradient"
 ROWS = "test_index_samplers.py::test_every_position_has_the_law_of_a_row"
 PAIRS = "test_index_samplers.py::test_all_pairs_of_rows_are_equally_likely_without_replacement"
 IMPORTANCE = "test_importance.py"
+OF_DRAWS = "test_warps_of_draws.py"
 HEAVY = "test_row_space.py::test_a_column_that_exceeds_all_others_leaves_the_others"
 TUNING = "test_tuning.py"
 STOCHASTIC = "test_stochastic.py"
@@ -1421,6 +1422,52 @@ MUTANTS = [
         "drifts left out", "importance/fit.py",
         "self.drift - own)", "0.0)",
         f"{IMPORTANCE}::test_with_drifts_the_quadratic_rows_leave_less",
+    ),
+    Mutant(
+        "oblique axes with duals as of orthonormal ones", "importance/warps.py",
+        "return Warps(axes, splines, linalg.pinv(axes))", "return Warps(axes, splines)",
+        f"{OF_DRAWS}::test_projections_on_oblique_axes_are_moved_each_by_its_own_table",
+    ),
+    Mutant(
+        "gradients pulled back along the axes", "importance/warps.py",
+        "(g @ self.duals)", "(g @ self.axes.T)",
+        f"{IMPORTANCE}::test_jacobian_and_pull_back_are_derivatives",
+    ),
+    Mutant(
+        "chains on marginals on the surrogate", "importance/sample.py",
+        "        potential = proposal.exact\n", "",
+        f"{OF_DRAWS}::test_the_better_chains_are_kept",
+    ),
+    Mutant(
+        "chains that disagree kept for their sample size", "importance/sample.py",
+        "return found.rhat < RHAT and found.certificate.pareto_k < LARGEST_K, found.ess",
+        "return found.ess",
+        f"{OF_DRAWS}::test_the_better_chains_are_kept",
+    ),
+    Mutant(
+        "no chains on marginals", "importance/sample.py",
+        "if found.ess < SLOW * n_draws or not found.rhat < RHAT:", "if False:",
+        f"{OF_DRAWS}::test_walls_are_sampled_on_marginals",
+    ),
+    Mutant(
+        "no search where rows are fitted exactly", "geometry/robust_modes.py",
+        "for own in _exact(A, y, rough):", "for own in []:",
+        "test_modes.py::test_a_fifth_of_equal_responses_may_have_a_mode_without_noise",
+    ),
+    Mutant(
+        "no cut above the modes that are left out", "geometry/modes.py",
+        "        own = _cut_off(own)", "        pass",
+        "test_modes.py::test_a_fifth_of_equal_responses_may_have_a_mode_without_noise",
+    ),
+    Mutant(
+        "a line without noise left out as ties", "geometry/modes.py",
+        "(degenerate[0] and not _fits_ties(frame))", "False",
+        "test_modes.py::test_a_search_that_begins_without_noise_leaves_ties_but_not_a_line",
+    ),
+    Mutant(
+        "integers taken as exact numbers", "estimators/robust.py",
+        "max(units.floor, UNRESOLVED * step)", "units.floor",
+        "test_regressors.py::test_the_noise_of_integers_is_cut_off_at_their_rounding",
     ),
     Mutant(
         "axes that are not orthogonal", "importance/directions.py",
