@@ -80,10 +80,11 @@ class Proposal:
     def surrogate(self):
         """The U of chains in lockstep: exact in the hard rows, or in all if few or most are hard.
 
-        In tails all rows leave their quadratics, and chains that do not go there cannot say so.
+        In tails all rows leave their quadratics, and chains that do not go there cannot say so. If
+        there are more hard rows than `MOST_HARD`, weights could not make up for the others.
         """
-        n_rows = self.frame.target.n_rows
-        is_exact = n_rows <= ALL_IN_LOCKSTEP or len(self.hard) > n_rows / 2
+        n_rows, n_hard = self.frame.target.n_rows, len(self.hard)
+        is_exact = n_rows <= ALL_IN_LOCKSTEP or n_hard > n_rows / 2 or n_hard == MOST_HARD
         return self.exact if is_exact else self.of_hard_rows
 
     def warps_of_draws(self, phi):

@@ -20,6 +20,7 @@ LIKELY = 6.5  # nats below its maximum where the posterior still has mass that m
 FAR = tuple(2.0 ** (0.5 * np.arange(8, 21)))  # farther places, 16 to 1024 standard deviations away
 # Shares of the mass and of the variance, as they are on a normal law's axis, that matter far away.
 FAR_MASS, FAR_VARIANCE = 1e-3, 0.1
+HIGHEST = 300.0  # nats above the centre up to which heights are told apart
 MOST_WORK = 1e7  # largest number of rows times places
 
 
@@ -52,7 +53,8 @@ def _far(proposal):
     """The place of `FAR`, on either side, that has most mass if far places matter, (D,)."""
     rise, is_unlikely = _along_axes(proposal, FAR)
     s, each = np.array(FAR), np.array(FAR)[:, None]
-    height = np.where(is_unlikely & np.isfinite(rise), np.exp(-rise), 0.0) / np.sqrt(2.0 * np.pi)
+    height = np.exp(np.minimum(-rise, HIGHEST)) / np.sqrt(2.0 * np.pi)
+    height = np.where(is_unlikely & np.isfinite(rise), height, 0.0)
     mass, variance = (np.trapezoid(height * each**power, s, axis=1) for power in (0, 2))
     matters = (mass > FAR_MASS) | (variance > FAR_VARIANCE)
     return (matters * s[(height * each).argmax(axis=1)]).max(axis=0)

@@ -43,9 +43,9 @@ from .scale_mixture import is_quick, suits_gibbs
 __all__ = ["is_possible", "measured_of", "proposals_of", "run_independent"]
 __all__ += ["warn_of_weights", "warned_of_chains", "weighed_draws", "with_ess_in_theta"]
 
-# Largest predicted cost of chains in lockstep, unless chains on all rows are predicted to take
-# longer.
-MOST_SECONDS = 120.0
+# Largest predicted cost of chains in lockstep, or so many times that of chains on all rows as it is
+# predicted before it is known how short their steps are.
+MOST_SECONDS, LONGER = 120.0, 2.0
 # Predicted cost up to which a mixture grows even where chains are predicted to cost less: where
 # draws have given way, chains take much longer than predicted.
 GROWING_SECONDS = 3.0
@@ -275,7 +275,7 @@ def _budget(request, proposal):
         return Budget(tell=tell)
     if is_quick(target, request):  # Gibbs sampling reaches tails that short chains do not
         return Budget(0.0, tell, 0.0)
-    return Budget(max(MOST_SECONDS, chains) / one, tell, chains / one)
+    return Budget(max(MOST_SECONDS, LONGER * chains) / one, tell, chains / one)
 
 
 def with_ess_in_theta(found, frame, request):

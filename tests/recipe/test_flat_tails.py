@@ -1,11 +1,15 @@
 """Flat tails of a posterior, where likelihoods have a plateau: they are looked for, and reached."""
 
+import warnings
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import special
 
 from skbayes_sg.custom import CustomRegressor
 from skbayes_sg.importance import flat_tails
+from skbayes_sg.importance.warps import unwarped
 from skbayes_sg.priors import Normal
 from skbayes_sg.recipe import independent
 
@@ -125,3 +129,20 @@ def test_tails_of_a_plateau_are_in_the_draws():
         model = fitted(zero_inflated, n_draws=20_000, sampler=sampler)
         ratio = model.posterior_["intercept"][..., 0].std() / sd
         assert (abs(ratio - 1.0) < 0.08) == is_right, (sampler, ratio)
+
+
+def test_a_far_peak_of_any_height_matters_without_warnings():
+    """Far from a centre that is no mode, U may be lower by more than exp can tell."""
+    target = SimpleNamespace(model=SimpleNamespace(convex=False), n_rows=10, n_parameters=2)
+    frame = SimpleNamespace(F=np.eye(2), target=target)
+
+    def values(phi):
+        return 0.5 * np.square(phi).sum(axis=1) - 20.0 * np.abs(phi[:, 0]) ** 1.9
+
+    exact = SimpleNamespace(values=values)
+    proposal = SimpleNamespace(frame=frame, exact=exact, warps=unwarped(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reach = flat_tails.reach_of_tails(proposal)
+    assert reach[0] >= 16.0
+    assert reach[1] == 0.0

@@ -183,7 +183,7 @@ def test_rhat_is_that_of_the_posterior_and_of_short_chains_has_its_own_name(monk
 
 @pytest.mark.parametrize(
     ("seconds", "chains", "told"),
-    [(9.0, 1e4, False), (11.0, 1.0, True), (61.0, 1.0, True)],
+    [(9.0, 1e4, False), (11.0, 1.0, True), (61.0, 1.0, True), (9.0, 70.0, False)],
 )
 @pytest.mark.parametrize("named", [True, False])
 def test_chains_in_lockstep_are_told_with_those_that_may_follow(
@@ -199,7 +199,7 @@ def test_chains_in_lockstep_are_told_with_those_that_may_follow(
     if named:
         request = replace(request, sampler=Importance())
     budget = independent._budget(request, proposal)
-    assert budget.most == (np.inf if named else 60.0)
+    assert budget.most == (np.inf if named else max(120.0, 2.0 * chains))
     assert budget.others == (np.inf if named else chains)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
