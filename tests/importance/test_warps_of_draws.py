@@ -139,6 +139,24 @@ class Chains:
         self.name = name
 
 
+def of(ess, rhat, k=0.1):
+    """A stand-in for `CertifiedDraws`."""
+    return SimpleNamespace(ess=ess, rhat=rhat, certificate=SimpleNamespace(pareto_k=k))
+
+
+@pytest.mark.parametrize(
+    ("ess", "rhat", "again"), [(100.0, 1.01, True), (500.0, 1.01, False), (500.0, 1.2, True)]
+)
+def test_chains_that_mix_slowly_or_disagree_run_on_marginals(monkeypatch, ess, rhat, again):
+    better = of(600.0, 1.0)
+    monkeypatch.setattr(sample, "run_lockstep", lambda *_: Chains("first"))
+    monkeypatch.setattr(sample, "_weighed", lambda *_: of(ess, rhat))
+    monkeypatch.setattr(sample, "_on_marginals", lambda *_: (Chains("second"), better))
+    proposal = SimpleNamespace(surrogate=None, warps=None, other_motion=None)
+    found = sample._in_lockstep(proposal, np.zeros((64, 2)), 1000, None, lambda _: Budget())
+    assert (found is better) == again
+
+
 @pytest.mark.parametrize(
     ("first", "second", "kept"),
     [
@@ -159,9 +177,6 @@ def test_the_better_chains_are_kept(monkeypatch, first, second, kept):
     def fit(phi):
         seen["draws"] = phi
         return SimpleNamespace(inverse=lambda phi: (phi + 0.5, 0.0))
-
-    def of(ess, rhat, k):
-        return SimpleNamespace(ess=ess, rhat=rhat, certificate=SimpleNamespace(pareto_k=k))
 
     monkeypatch.setattr(sample, "run_lockstep", run)
     monkeypatch.setattr(sample, "_weighed", lambda *_: of(*second))

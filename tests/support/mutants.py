@@ -1447,7 +1447,7 @@ MUTANTS = [
     Mutant(
         "no chains on marginals", "importance/sample.py",
         "if found.ess < SLOW * n_draws or not found.rhat < RHAT:", "if False:",
-        f"{OF_DRAWS}::test_walls_are_sampled_on_marginals",
+        f"{OF_DRAWS}::test_chains_that_mix_slowly_or_disagree_run_on_marginals",
     ),
     Mutant(
         "no search where rows are fitted exactly", "geometry/robust_modes.py",
