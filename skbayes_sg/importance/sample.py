@@ -21,6 +21,7 @@ FEW_EFFECTIVE = 0.025  # share of effective draws from which they are better tha
 USUAL_SDS = 8.0  # U of n parameters is n/2 above its minimum, ± so many times √(n/2)
 MOST_HALVINGS = 10  # largest number of times that a starting point is moved half way to the centre
 ENOUGH = 0.3  # share of effective draws from which chains in lockstep need not be tried
+MOST_PILOT = 10_000  # largest number of draws that tables are made of
 SLOW = 0.15  # share of effective draws of chains in lockstep below which they are thinned
 MOST_THIN = 8  # largest number of trajectories for each draw of chains in lockstep
 MOST_BYTES = 1 << 28  # no further draws are proposed if all would take more memory
@@ -257,7 +258,8 @@ def _on_marginals(proposal, chains, found, n_draws, rng, budget):
     The result is such chains, or those that are given, and their `CertifiedDraws`. They move on the
     U of all rows if the weights for the difference of the surrogate from it cannot be trusted.
     """
-    warps = proposal.warps_of_draws(_joined(chains.phi[:, chains.phi.shape[1] // 2 :]))
+    draws = _joined(chains.phi[:, chains.phi.shape[1] // 2 :])
+    warps = proposal.warps_of_draws(draws[:: -(-len(draws) // MOST_PILOT)])
     if warps is None:
         return chains, found
     psi, _ = warps.inverse(chains.phi[:, -1])

@@ -149,6 +149,8 @@ def run_independent(modes, request, watch=None):
             found = with_ess_in_theta(own, frame, request)
         if reach is not None or _gives_way(found, modes, n, request, named):
             found = _others(modes, proposals, found, request, rng, reach)
+        elif found.chains and not named:
+            found = _grown(modes, proposals, request, rng, reach) or found
     if found is None:
         return None
     if not found.holds:
@@ -168,13 +170,24 @@ def _others(modes, proposals, found, request, rng, reach):
 
     If importance sampling was asked for, no chains follow: where nothing grows, the draws stay.
     """
-    if may_grow(proposals, request):
-        grown = grown_draws(proposals, request.n_chains * request.n_draws, rng, reach)
-        if grown is not None:
-            return _with_shares(grown, modes)
+    grown = _grown(modes, proposals, request, rng, reach)
+    if grown is not None:
+        return grown
     if found is None or isinstance(request.sampler, Importance):
         return found
     return _of_chains(modes, proposals, found, request, rng)
+
+
+def _grown(modes, proposals, request, rng, reach):
+    """Draws of a mixture that grows; None where it may not, or is not to be believed.
+
+    They are better than those of chains in lockstep, which are short, and go too rarely where the
+    posterior is narrow, as at small dispersions of counts.
+    """
+    if not may_grow(proposals, request):
+        return None
+    grown = grown_draws(proposals, request.n_chains * request.n_draws, rng, reach)
+    return None if grown is None else _with_shares(grown, modes)
 
 
 def _with_shares(found, modes):

@@ -142,7 +142,9 @@ def warn_if_long(seconds, what, remedy, least):
     """
     if seconds > least:
         long = seconds >= LONG_SECONDS
-        time = f"{round(seconds / 60, 1):g} minutes" if long else f"{seconds:.0f} seconds"
+        minutes = round(seconds / 60.0, 1)
+        of_minutes = "1 minute" if minutes == 1.0 else f"{minutes:g} minutes"
+        time = of_minutes if long else f"{seconds:.0f} seconds"
         warnings.warn(
             f"{what} is predicted to take {time} or more. {remedy}",
             LongRunWarning,

@@ -159,6 +159,30 @@ def test_chains_in_lockstep_are_judged_by_their_parameters(monkeypatch, rho, nam
             model.fit(*binary(300))
 
 
+@pytest.mark.parametrize(
+    ("named", "d", "grows"), [("auto", 2, True), ("importance", 2, False), ("auto", 9, False)]
+)
+def test_a_mixture_that_may_grow_is_better_than_short_chains(monkeypatch, named, d, grows):
+    """Chains in lockstep go too rarely where the posterior is narrow, and do not know it."""
+    weighed, asked = independent.weighed_draws, []
+
+    def in_lockstep(modes, proposals, n_draws, *args):
+        found = weighed(modes, proposals, n_draws, *args)
+        return replace(found, chains={"epsilon": 1.0, "acceptance": 0.8, "n_gradients": 9})
+
+    def grown(proposals, n_draws, rng, reach):
+        asked.append(n_draws)
+        return grown_draws(proposals, n_draws, rng, reach)
+
+    grown_draws = independent.grown_draws
+    monkeypatch.setattr(independent, "weighed_draws", in_lockstep)
+    monkeypatch.setattr(independent, "grown_draws", grown)
+    model = BayesianLogisticRegression(n_draws=400, sampler=named, random_state=0)
+    model.fit(*binary(300, d))
+    assert asked == [1600] * grows
+    assert ("lockstep_epsilon" in model.diagnostics_) != grows
+
+
 @pytest.mark.parametrize("apart", [False, True])
 def test_rhat_is_that_of_the_posterior_and_of_short_chains_has_its_own_name(monkeypatch, apart):
     weighed = independent.weighed_draws

@@ -107,6 +107,8 @@ def test_a_minute_comes_with_a_warning():
         price.warn_if_long(9.0, "It", "Do less.", least=10.0)
     with pytest.warns(LongRunWarning, match="It is predicted to take 5 minutes or more. Do less."):
         price.warn_if_long(300.0, "It", "Do less.", least=60.0)
+    with pytest.warns(LongRunWarning, match="It is predicted to take 1 minute or more"):
+        price.warn_if_long(61.0, "It", "Do less.", least=60.0)
     with pytest.warns(LongRunWarning, match="It is predicted to take 11 seconds or more"):
         price.warn_if_long(11.0, "It", "Do less.", least=10.0)
 

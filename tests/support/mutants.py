@@ -1450,6 +1450,11 @@ MUTANTS = [
         f"{OF_DRAWS}::test_chains_that_mix_slowly_or_disagree_run_on_marginals",
     ),
     Mutant(
+        "short chains of few parameters kept", "recipe/independent.py",
+        "elif found.chains and not named:", "elif False:",
+        "test_independent.py::test_a_mixture_that_may_grow_is_better_than_short_chains",
+    ),
+    Mutant(
         "no search where rows are fitted exactly", "geometry/robust_modes.py",
         "for own in _exact(A, y, rough):", "for own in []:",
         "test_modes.py::test_a_fifth_of_equal_responses_may_have_a_mode_without_noise",
