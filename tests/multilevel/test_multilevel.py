@@ -179,7 +179,7 @@ def test_price_is_told_from_the_time_so_far(monkeypatch, recwarn):
         with warned if expected == 3500 else nullcontext():
             sampler.tell_price(tolerance)
     sampler.expected = 7000  # at 3 s, 62.6 s: more than three times as long
-    with pytest.warns(LongRunWarning, match="1 minutes"):
+    with pytest.warns(LongRunWarning, match="1 minute"):
         sampler.tell_price(tolerance)
     sampler.tell_price(tolerance)  # at 10 s, 209 s
     assert len(recwarn) == 1
