@@ -105,8 +105,8 @@ class BayesianRobustRegression(BayesianRegressor):
 
     Notes
     -----
-    If all responses are multiples of a step s, as integers are, they are taken as rounded, and the
-    prior of :math:`\sigma` is cut off at the standard deviation of rounding errors,
+    If all responses are multiples of a step s, as integers are, `fit` takes them as rounded, and
+    the prior of :math:`\sigma` is cut off at the standard deviation of rounding errors,
     :math:`s/\sqrt{12}`: by a factor :math:`e^{-s^2/(24\sigma^2)}`. For other responses the cut is
     that of `BayesianLinearRegression`. If many responses are equal, the posterior has a mode in
     which they are fitted exactly and :math:`\sigma` is nearly zero. It is left out, with a
@@ -160,7 +160,9 @@ class BayesianRobustRegression(BayesianRegressor):
 
     def _units(self, target):
         units = super()._units(target)
-        step = _resolution(target.data.facts[:, FACT_Y])
+        # Rows of weight zero do not count. One is in the stand-in for rows of which only moments
+        # are known, in shards and updates, and its responses have no step.
+        step = _resolution(target.data.facts[target.weight > 0.0, FACT_Y])
         return replace(units, floor=max(units.floor, UNRESOLVED * step))
 
     def _extras(self):

@@ -54,10 +54,10 @@ def robust_starts(target):
     A, y, weight = _rows(target)
     n, least = len(y), least_noise(y)
     rough, beta = _elemental(A, y), _least_squares(A, y, weight)
-    fits = [(beta, np.arange(n), 30.0)]
+    fits, residuals = [(beta, np.arange(n), 30.0)], np.abs(y[:, None] - A @ rough.T)
     for share in SHARES:
         h = max(int(share * n), min(A.shape[1] + 2, n))
-        distance = np.partition(np.abs(y[:, None] - A @ rough.T), h - 1, axis=0)[h - 1]
+        distance = np.partition(residuals, h - 1, axis=0)[h - 1]
         begun = [_closest(A, y, rough[k], h) for k in np.argsort(distance)[:2]]
         order = np.argsort(y - A @ beta)
         begun += [order[:h], order[n - h :]] if share < 0.7 else []
@@ -70,22 +70,23 @@ def robust_starts(target):
             seen.append((eta, sd))
             yield np.concatenate([beta, [np.log(sd), np.log(df)]])
     floor = target.prior[-2, LOC] or least
-    for own in _exact(A, y, rough):
+    for own in _exact(y, residuals, A.shape[1]):
         beta = _least_squares(A[own], y[own], weight[own])
         away = np.log(np.maximum(np.abs(y - A @ beta) / floor, 1.0))
         yield np.concatenate([beta, [np.log(floor), -np.log(max(away.max(), 1.0))]])
 
 
-def _exact(A, y, rough):
-    """Indices of rows that are fitted exactly, if there are more of them than coefficients.
+def _exact(y, residuals, p):
+    """Indices of rows that are fitted exactly, if there are more of them than p coefficients.
 
-    They are those with the most frequent response, and those that one of some lines fits best.
+    They are those with the most frequent response, and those that one of some lines fits best, by
+    the absolute `residuals` of each, (n_rows, n_lines).
     """
     values, number = np.unique(y, return_counts=True)
     tied = np.flatnonzero(y == values[np.argmax(number)])
-    fitted = np.abs(y[:, None] - A @ rough.T) <= least_noise(y)
+    fitted = residuals <= least_noise(y)
     best = np.flatnonzero(fitted[:, np.argmax(fitted.sum(axis=0))])
-    return [own for own in (tied, best) if len(own) > A.shape[1] + 1]
+    return [own for own in (tied, best) if len(own) > p + 1]
 
 
 def _least_squares(A, y, weight):

@@ -237,7 +237,7 @@ def _in_lockstep(proposal, start, n_draws, rng, budget_of):
         return None
     found = _weighed(proposal, chains, n_draws, rng)
     if found.ess < SLOW * n_draws or not found.rhat < RHAT:
-        chains, found = _on_marginals(proposal, chains, found, n_draws, rng, budget)
+        chains, found, budget = _on_marginals(proposal, chains, found, n_draws, rng, budget)
     # Short chains overestimate their ess; and longer ones have no better weights.
     while found.ess < SLOW * n_draws and found.certificate.pareto_k < LARGEST_K:
         most = MOST_THIN // chains.thin
@@ -255,23 +255,26 @@ def _in_lockstep(proposal, start, n_draws, rng, budget_of):
 def _on_marginals(proposal, chains, found, n_draws, rng, budget):
     """Chains on warps to the marginal laws of the later half of draws, if these are better.
 
-    The result is such chains, or those that are given, and their `CertifiedDraws`. They move on the
-    U of all rows if the weights for the difference of the surrogate from it cannot be trusted.
+    The result is such chains, or those that are given, their `CertifiedDraws`, and the `Budget` for
+    all of their gradients, with those before. They move on the U of all rows if the weights for the
+    difference of the surrogate from it cannot be trusted.
     """
     draws = _joined(chains.phi[:, chains.phi.shape[1] // 2 :])
     warps = proposal.warps_of_draws(draws[:: -(-len(draws) // MOST_PILOT)])
     if warps is None:
-        return chains, found
+        return chains, found, budget
     psi, _ = warps.inverse(chains.phi[:, -1])
-    potential, left = proposal.surrogate, budget.after(chains.n_gradients)
+    potential, dearer = proposal.surrogate, 1.0
     if found.certificate.pareto_k >= LARGEST_K:
-        left = left.of_dearer(proposal.exact.n_exact / max(potential.n_exact, 1))
+        dearer = proposal.exact.n_exact / max(potential.n_exact, 1)
         potential = proposal.exact
+    left = budget.after(chains.n_gradients).of_dearer(dearer)
     others = run_lockstep(potential, warps, psi, n_draws, rng, left)
     if others is None:
-        return chains, found
+        return chains, found, budget
     better = _weighed(proposal, others, n_draws, rng)
-    return max((chains, found), (others, better), key=lambda pair: _quality(pair[1]))
+    both = (chains, found, budget.after(dearer * others.n_gradients)), (others, better, left)
+    return max(both, key=lambda result: _quality(result[1]))
 
 
 def _quality(found):

@@ -145,9 +145,10 @@ class ScaledProposal:
 
     @cached_property
     def surrogate(self):
-        """U by which chains in lockstep move: exact in the hard rows, or in all rows if few."""
-        few = self.frame.target.n_rows <= FEW_ROWS
-        return self.exact if few else ScaledPotential(self.fixed.surrogate, self.collapse)
+        """U by which chains in lockstep move: exact in the hard rows, or in all as `fixed` is."""
+        own = self.fixed.surrogate
+        is_exact = own is self.fixed.exact
+        return self.exact if is_exact else ScaledPotential(own, self.collapse)
 
     def warps_of_draws(self, _):
         """None: draws of the scales have no warps of their own."""

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLinearRegression, BayesianPoissonRegressor, BayesianRobustRegression
 from skbayes_sg.engine import metropolis
+from skbayes_sg.engine.target import Target
 from skbayes_sg.estimators import _at_all_draws
 from skbayes_sg.estimators.robust import _resolution
 from skbayes_sg.exceptions import (
@@ -28,6 +29,7 @@ from skbayes_sg.exceptions import (
     SamplerDivergedError,
 )
 from skbayes_sg.inspection.full_scores import full_scores
+from skbayes_sg.models import Robust
 from skbayes_sg.priors import Flat, HalfNormal, InverseGamma, Laplace, Normal, StudentT
 from skbayes_sg.recipe.final_run import Production
 from skbayes_sg.recipe.request import Request
@@ -593,6 +595,19 @@ def test_samples_do_not_depend_on_threads(monkeypatch):
 )
 def test_responses_may_have_a_step(y, step):
     assert _resolution(np.array(y)) == pytest.approx(step, abs=1e-9)
+
+
+def test_rows_of_weight_zero_do_not_tell_the_step():
+    """The stand-in for moments has the largest response in a row without weight."""
+    X, prior = np.arange(4.0)[:, None], Flat()._table((4,))
+    model = BayesianRobustRegression()
+    for y, weight, floor in (
+        ([0.0, 1.0, 3.0, 0.5], [1.0, 1.0, 2.0, 0.0], 12.0**-0.5),
+        ([0.0, 2.0, 2.0, 4.0], [1.0, 1.0, 1.0, 0.0], 0.0),
+        ([0.0, 2.0, 2.0, 4.0], [1.0, 1.0, 1.0, 1.0], 2.0 * 12.0**-0.5),
+    ):
+        target = Target(X, np.array(y), np.array(weight), Robust(), prior, intercept=True)
+        assert model._units(target).floor == pytest.approx(floor, abs=1e-6)
 
 
 def test_the_noise_of_integers_is_cut_off_at_their_rounding():

@@ -151,7 +151,7 @@ def test_chains_that_mix_slowly_or_disagree_run_on_marginals(monkeypatch, ess, r
     better = of(600.0, 1.0)
     monkeypatch.setattr(sample, "run_lockstep", lambda *_: Chains("first"))
     monkeypatch.setattr(sample, "_weighed", lambda *_: of(ess, rhat))
-    monkeypatch.setattr(sample, "_on_marginals", lambda *_: (Chains("second"), better))
+    monkeypatch.setattr(sample, "_on_marginals", lambda *_: (Chains("second"), better, Budget()))
     proposal = SimpleNamespace(surrogate=None, warps=None, other_motion=None)
     found = sample._in_lockstep(proposal, np.zeros((64, 2)), 1000, None, lambda _: Budget())
     assert (found is better) == again
@@ -183,7 +183,8 @@ def test_the_better_chains_are_kept(monkeypatch, first, second, kept):
     few, every = SimpleNamespace(n_exact=20), SimpleNamespace(n_exact=50)
     proposal = SimpleNamespace(surrogate=few, exact=every, warps_of_draws=fit)
     budget = Budget(most=1000.0, tell=told.append, others=900.0)
-    chains, found = sample._on_marginals(proposal, given, of(*first), 12, None, budget)
+    made = sample._on_marginals(proposal, given, of(*first), 12, None, budget)
+    chains, found, allowed = made
     assert chains.name == kept
     assert (found.ess, found.rhat) == (first if kept == "first" else second)[:2]
     np.testing.assert_array_equal(seen["draws"], given.phi[:, 3:].reshape(-1, 2))
@@ -192,5 +193,9 @@ def test_the_better_chains_are_kept(monkeypatch, first, second, kept):
     assert seen["potential"] is (every if weights_fail else few)
     dearer = 2.5 if weights_fail else 1.0  # gradients of all rows cost more
     assert (seen["budget"].most, seen["budget"].others) == (700.0 / dearer, 600.0 / dearer)
+    if kept == "second":
+        assert allowed is seen["budget"]
+    else:  # less what the others have taken
+        assert allowed.most == (1000.0 if second is None else 700.0)
     seen["budget"].tell(100.0)
     assert told == [100.0 * dearer]

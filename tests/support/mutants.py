@@ -1456,7 +1456,7 @@ MUTANTS = [
     ),
     Mutant(
         "no search where rows are fitted exactly", "geometry/robust_modes.py",
-        "for own in _exact(A, y, rough):", "for own in []:",
+        "for own in _exact(y, residuals, A.shape[1]):", "for own in []:",
         "test_modes.py::test_a_fifth_of_equal_responses_may_have_a_mode_without_noise",
     ),
     Mutant(
@@ -1468,6 +1468,11 @@ MUTANTS = [
         "a line without noise left out as ties", "geometry/modes.py",
         "(degenerate[0] and not _fits_ties(frame))", "False",
         "test_modes.py::test_a_search_that_begins_without_noise_leaves_ties_but_not_a_line",
+    ),
+    Mutant(
+        "rows of weight zero tell the step", "estimators/robust.py",
+        "target.data.facts[target.weight > 0.0, FACT_Y]", "target.data.facts[:, FACT_Y]",
+        "test_regressors.py::test_rows_of_weight_zero_do_not_tell_the_step",
     ),
     Mutant(
         "integers taken as exact numbers", "estimators/robust.py",
